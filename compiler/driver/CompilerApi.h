@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- CompilerApi.h - how the tools call the compiler ---------------------===//
+//
+// `mtp-run` links the runtime only. For a model it opens `libmtp-compiler.so`
+// and calls `mtpCompile`. No LLVM type crosses this border.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MTP_COMPILER_DRIVER_COMPILERAPI_H
+#define MTP_COMPILER_DRIVER_COMPILERAPI_H
+
+#include "runtime/artifact/Artifact.h"
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtp {
+
+/// Exit codes of the tools (CLI.md).
+enum ExitCode {
+  kOk = 0,
+  kBadInput = 1,
+  kUsage = 2,
+  kMismatch = 3,
+  kRankFailure = 4,
+  kInternal = 5,
+  kNotPresent = 6
+};
+
+/// Type and shape of an input that the user gave.
+struct GivenInput {
+  DType type = DType::F32;
+  std::vector<int64_t> shape;
+};
+
+/// What to compile, from the compile options of the command line.
+struct CompileRequest {
+  std::string model;
+  std::string mesh = "tp=1";
+  std::string device = "cpu";
+  std::string objective = "parallel"; ///< parallel | time
+  std::string precision = "f32";      ///< f32 | f64 | bf16 | f16 | tf32
+  std::map<std::string, int64_t> dims;       ///< --dim, one value a name
+  std::map<std::string, GivenInput> inputs;  ///< bind dynamic dims where --dim doesn't
+  bool randomInputs = false; ///< unbound dims get defaults (batch 1, others 16), reported
+  std::string plan;          ///< "", a file, or "random:SEED"
+  std::string savePlan;
+  std::vector<std::pair<std::string, std::string>> pins; ///< VALUE, LAYOUT
+  bool explain = false;      ///< fill CompileResult::explain
+  std::string dumpDir;
+  std::string cacheDir; ///< "" = the default of the user
+  bool noCache = false, noRaise = false;
+  std::string gpuArch;
+  /// Progress: stage name, fraction done; may be empty.
+  std::function<void(const std::string &, double)> progress;
+};
+
+/// A row of the plan's table of weights.
+struct PlannedWeight {
+  std::string name, layout, how; ///< "tp = S(1)", "column parallel: 2 blocks of [768, 1536]"
+  std::vector<int64_t> shape;
+  int64_t bytes = 0, bytesPerRank = 0;
+};
+
+/// A row of the plan's table of collectives, predicted before partition.
+struct PlannedCollective {
+  std::string op, kind, axis, dtype, phase, node, reason;
+  int64_t count = 1, bytes = 0, wireBytes = 0;
+  double timeUs = 0;
+  std::string runnerUp;  ///< the best plan without it, in words
+  double regretUs = 0;   ///< how much worse the whole plan would be
+};
+
+struct CompileResult {
+  int exitCode = kOk;
+  std::string errorKind, message; ///< errorKind: "unsupported", "input", "usage", ...
+  std::vector<std::string> nodes; ///< ONNX nodes the error is about
+  std::vector<std::string> warnings;
+  Artifact artifact;
+  bool cacheHit = false;
+  std::vector<std::pair<std::string, double>> stageMs;
+  std::vector<PlannedWeight> weights;
+  std::vector<PlannedCollective> collectives;
+  nlohmann::json parameters; ///< `parameters` of --json
+  nlohmann::json explainJson;
+  std::string explain; ///< text for people
+};
+
+} // namespace mtp
+
+extern "C" {
+/// Compiles; never throws and never exits. Everything it has to say stands in
+/// `result`.
+void mtpCompile(const mtp::CompileRequest *request, mtp::CompileResult *result);
+}
+
+#endif // MTP_COMPILER_DRIVER_COMPILERAPI_H
