@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- Session.h - a loaded artifact with its ranks running ----------------===//
+//
+//   Error error;
+//   auto session = Session::create(std::move(artifact), options, error);
+//   if (!session) return report(error);
+//   TensorMap outputs;
+//   if (!session->run(inputs, outputs, error)) return report(error);
+//
+// Nothing here throws or exits. A session is used by one thread at a time. Once
+// a rank has failed, the session is dead: every later call returns that error.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MTP_RUNTIME_SESSION_SESSION_H
+#define MTP_RUNTIME_SESSION_SESSION_H
+
+#include "runtime/artifact/Artifact.h"
+#include "runtime/io/HostTensor.h"
+#include "runtime/support/Error.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace mtp {
+
+struct SessionOptions {
+  std::string comm = "threads";
+  double collectiveTimeout = 60; ///< seconds
+  int threadsPerRank = 0;        ///< 0: max(1, usable cores / ranks)
+  int64_t seed = 0;
+  bool poison = false;    ///< fill padding and the fresh arena with NaN
+  std::string weightsDir; ///< look for weight files here, by base name
+  bool checkMemory = true; ///< refuse what the machine can't hold
+};
+
+/// Counted by the runtime while it runs, one entry a collective site of the
+/// entry that ran last; per rank (of rank 0) and step.
+struct SiteCount {
+  int64_t site = 0; ///< index into Artifact::collectiveSites
+  int64_t count = 0;
+  int64_t bytes = 0;     ///< payload a rank contributes, padding included
+  int64_t wireBytes = 0; ///< what it must send, see CLI.md
+};
+
+/// Times of a benchmark, milliseconds; a step is as slow as its slowest rank.
+struct StepTimes {
+  double min = 0, median = 0, max = 0;
+  int64_t runs = 0;
+};
+
+/// Predicted memory of a session against what the machine has.
+struct MemoryNeed {
+  int64_t bytesPerRank = 0; ///< parameters + largest arena + blocks of inputs/outputs
+  int64_t allRanks = 0;
+  int64_t available = 0; ///< the least of physical memory and cgroup limits
+};
+MemoryNeed predictMemory(const Artifact &artifact);
+
+/// Usable cores: affinity mask and cgroup quota, at least 1.
+int usableCores();
+/// Peak resident memory of this process, bytes.
+int64_t peakResidentBytes();
+
+/// Ends every rank of every session at its next instruction or while it waits in
+/// a collective; the call that is under way returns an error of exit code
+/// 128 + `signal`, kind "signal". Async-signal-safe.
+void requestStop(int signal);
+/// The signal given to requestStop, 0 if none.
+int stopRequested();
+/// Makes SIGINT and SIGTERM call requestStop.
+void installSignalHandlers();
+
+/// Communicators of this build: `threads`; others are named in the error that
+/// Session::create gives (exit 6).
+std::vector<std::string> availableCommunicators();
+
+class Session {
+public:
+  /// Checks the artifact against this machine, loads its object, starts one
+  /// thread a rank, loads the parameters of each. Returns null and sets `error`.
+  static std::unique_ptr<Session> create(Artifact artifact,
+                                         const SessionOptions &options,
+                                         Error &error);
+  virtual ~Session() = default;
+
+  /// The entry that takes inputs of these shapes, -1 if none does (see `check`).
+  virtual int selectEntry(const TensorMap &inputs) const = 0;
+
+  /// Validates `inputs` (names, types, ranks, dims, ranges) against the entry
+  /// that fits best, without running.
+  virtual bool check(const TensorMap &inputs, Error &error) const = 0;
+
+  /// One step. `outputs` gets the whole tensors.
+  virtual bool run(const TensorMap &inputs, TensorMap &outputs,
+                   Error &error) = 0;
+
+  /// Repeats the step on `inputs` for about `seconds` (at least 3 times) after a
+  /// warm-up.
+  virtual bool bench(const TensorMap &inputs, double seconds, StepTimes &times,
+                     Error &error) = 0;
+
+  /// What was counted during the last step.
+  virtual std::vector<SiteCount> counters() const = 0;
+  /// What the runtime passed to its allocator for the arena of a rank.
+  virtual int64_t arenaBytesPerRank() const = 0;
+  /// Bytes of parameters that each rank keeps (its own copy or its part of a
+  /// mapped file), the largest of all ranks.
+  virtual int64_t parameterBytesPerRank() const = 0;
+  /// Extra bytes of packed weights and scratch that library kernels keep,
+  /// largest of all ranks.
+  virtual int64_t libraryBytesPerRank() const = 0;
+  virtual int ranks() const = 0;
+  virtual int threadsPerRank() const = 0;
+  virtual const Artifact &artifact() const = 0;
+};
+
+/// Valid random inputs of `entry` as --random-inputs draws them: the same for
+/// any mesh; floats are drawn in f32 and widened.
+TensorMap randomInputs(const Artifact &artifact, const Entry &entry,
+                       uint64_t seed);
+
+} // namespace mtp
+
+#endif // MTP_RUNTIME_SESSION_SESSION_H
