@@ -95,6 +95,9 @@ extern "C" {
 /// Compiles; never throws and never exits. Everything it has to say stands in
 /// `result`.
 void mtpCompile(const mtp::CompileRequest *request, mtp::CompileResult *result);
+/// Names of the ONNX operators that the front end reads, sorted, one a line, for
+/// --capabilities. The text lives as long as the library.
+const char *mtpOperators(void);
 }
 
 #endif // MTP_COMPILER_DRIVER_COMPILERAPI_H
