@@ -29,6 +29,9 @@ enum class DType : uint8_t {
 /// Bytes of one element; bool takes one byte (0 or 1).
 int64_t byteSize(DType type);
 const char *name(DType type);
+/// The type of that name; false if there is none.
+bool parseDType(const std::string &text, DType &type);
+bool isFloat(DType type);
 
 /// A mesh in its finest axes, slowest first: a refined axis `tp = 2 x 2` stands
 /// here as "tp.0" = 2, "tp.1" = 2. Rank r has coordinates by mixed radix, the
@@ -222,6 +225,8 @@ struct Artifact {
   /// Checks every size, index, offset and hash. On failure returns false and
   /// sets `error` to one sentence that names what is wrong.
   static bool parse(const std::string &bytes, Artifact &artifact, std::string &error);
+  /// The checks of parse() but for the hash; for artifacts made in this process.
+  bool verify(std::string &error) const;
 };
 
 } // namespace mtp
