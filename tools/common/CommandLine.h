@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- CommandLine.h - the options of mtp-run and mtp-compile
+//--------------===//
+//
+// Grammar, defaults and exit codes are those of `--help`. Options of work that
+// this build doesn't have (training, MPI, CUDA, ...) are read like the others
+// and then refused by name with exit 6.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MTP_TOOLS_COMMON_COMMANDLINE_H
+#define MTP_TOOLS_COMMON_COMMANDLINE_H
+
+#include "compiler/driver/CompilerApi.h"
+#include "runtime/session/Session.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mtp {
+
+enum class Tool { Run, Compile };
+
+struct Options {
+  std::string model;
+  bool isArtifact = false; ///< the model ends with .mtp
+  Mesh mesh;
+
+  /// Compile options. `dims` stands below, `inputs` come with the data.
+  CompileRequest compile;
+  /// --dim NAME=N[,N...], in the order given.
+  std::vector<std::pair<std::string, std::vector<int64_t>>> dims;
+  std::string explainJson;
+
+  SessionOptions session;
+
+  std::vector<std::pair<std::string, std::string>> inputFiles; ///< NAME, FILE
+  std::vector<std::string> inputArchives;
+  std::optional<uint64_t> randomSeed;
+  std::string saveInputs, outputs, outputDirectory;
+
+  bool check = false;
+  double rtol = 0, atol = 0;
+  std::optional<double> benchSeconds;
+
+  std::string json, artifactFile;
+  bool quiet = false, verbose = false;
+  bool version = false, capabilities = false, help = false;
+  std::string helpText;
+
+  bool hasData() const {
+    return !inputFiles.empty() || !inputArchives.empty() || randomSeed;
+  }
+};
+
+/// Reads the command line. On failure `error` has exit 2 (wrong use) or 6 (not
+/// in this build) and `options.json` is set where it could be read.
+bool parseCommandLine(Tool tool, int argc, const char *const *argv,
+                      Options &options, Error &error);
+
+/// Splits VALUE=LAYOUT of --pin: at the last '=' behind which the text is a
+/// layout ("h.0.mlp.weight=tp = S(1)"); "VALUE=" pins an invariant value.
+std::optional<std::pair<std::string, std::string>>
+parsePin(const std::string &text);
+
+} // namespace mtp
+
+#endif // MTP_TOOLS_COMMON_COMMANDLINE_H

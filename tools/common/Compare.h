@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- Compare.h - how far two results are apart
+//---------------------------===//
+#ifndef MTP_TOOLS_COMMON_COMPARE_H
+#define MTP_TOOLS_COMMON_COMPARE_H
+
+#include "runtime/io/HostTensor.h"
+
+#include <string>
+#include <vector>
+
+namespace mtp {
+
+/// max|a-b| and max|a-b| / max|b| over a whole tensor. NaN equals NaN, and an
+/// infinity equals itself; against anything else both are infinitely far.
+struct Difference {
+  std::string name;
+  double maxAbs = 0, maxRel = 0, maxReference = 0;
+  std::string problem; ///< "missing", "shape [2, 3] instead of [2, 4]"
+  /// maxAbs <= atol + rtol * max|b|, and no problem.
+  bool within(double rtol, double atol) const;
+};
+
+Difference compareTensors(const std::string &name, const HostTensor &a,
+                          const HostTensor &b);
+/// One entry for each name of either map.
+std::vector<Difference> compareAll(const TensorMap &a, const TensorMap &b);
+
+} // namespace mtp
+
+#endif // MTP_TOOLS_COMMON_COMPARE_H

@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/common/CompilerLibrary.h"
+
+#include "tools/common/Text.h"
+
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+
+using namespace mtp;
+
+static std::filesystem::path libraryPath() {
+  if (const char *given = std::getenv("MTP_COMPILER_LIBRARY"))
+    return given;
+  std::error_code ignored;
+  std::filesystem::path program =
+      std::filesystem::read_symlink("/proc/self/exe", ignored);
+  return program.parent_path().parent_path() / "lib" / "libmtp-compiler.so";
+}
+
+bool CompilerLibrary::open(Error &error) {
+  if (compileFunction)
+    return true;
+  std::filesystem::path path = libraryPath();
+  void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    const char *reason = dlerror();
+    error = {kNotPresent,
+             "compiler",
+             "the compiler is not present here: " +
+                 std::string(reason ? reason : path.c_str()) +
+                 " (an artifact made by mtp-compile runs without it; "
+                 "MTP_COMPILER_LIBRARY names another place)",
+             {}};
+    return false;
+  }
+  compileFunction =
+      reinterpret_cast<decltype(compileFunction)>(dlsym(handle, "mtpCompile"));
+  operatorsFunction = reinterpret_cast<decltype(operatorsFunction)>(
+      dlsym(handle, "mtpOperators"));
+  if (compileFunction && operatorsFunction)
+    return true;
+  error = {kNotPresent,
+           "compiler",
+           path.string() + " is not the compiler of this build: it lacks " +
+               (compileFunction ? "mtpOperators" : "mtpCompile"),
+           {}};
+  compileFunction = nullptr;
+  return false;
+}
+
+bool CompilerLibrary::compile(const CompileRequest &request,
+                              CompileResult &result, Error &error) const {
+  compileFunction(&request, &result);
+  if (result.exitCode == kOk)
+    return true;
+  error = {result.exitCode,
+           result.errorKind.empty() ? "compile" : result.errorKind,
+           result.message, result.nodes};
+  return false;
+}
+
+std::vector<std::string> CompilerLibrary::operators() const {
+  std::vector<std::string> names = split(operatorsFunction(), '\n');
+  while (!names.empty() && names.back().empty())
+    names.pop_back();
+  return names;
+}

@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/common/LaterOptions.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace {
+struct LaterOption {
+  const char *name;
+  const char *type; ///< "" for a flag, "[...]" for a flag with optional value
+  const char *help;
+  bool compileToo; ///< mtp-compile has it as well
+};
+} // namespace
+
+static const LaterOption laterOptions[] = {
+    {"--memory-budget", "BYTES[K|M|G]", "Most bytes of a rank", true},
+    {"--gpu-arch", "sm_XX", "Compile for this GPU architecture", true},
+    {"--launch", "N", "Start N processes (MPI)", false},
+    {"--calibrate", "[=FILE]", "Measure the cost model: --calibrate[=FILE]",
+     false},
+    {"--report", "FILE.html", "Write a report to read", false},
+    {"--trace", "FILE", "Write a Perfetto trace", false},
+    {"--train", "", "Train", true},
+    {"--loss", "SPEC",
+     "cross_entropy:logits=NAME,labels=NAME[,ignore_index=N]"
+     "[,label_smoothing=X], mse:prediction=NAME,target=NAME, output:NAME or "
+     "@FILE.json",
+     true},
+    {"--optimizer", "sgd|adamw", "Default adamw", true},
+    {"--lr", "X", "Learning rate (default 1e-3)", true},
+    {"--momentum", "X", "Of sgd", true},
+    {"--weight-decay", "X", "Of all trainable parameters", true},
+    {"--beta1", "X", "Of adamw", true},
+    {"--beta2", "X", "Of adamw", true},
+    {"--eps", "X", "Of adamw", true},
+    {"--clip-norm", "X", "Clip the norm of the gradient", true},
+    {"--lr-schedule", "constant|linear|cosine", "Default constant", true},
+    {"--warmup", "N", "Steps of warm-up", true},
+    {"--data", "GLOB", ".npz files, one a step", false},
+    {"--steps", "N", "Default 1", false},
+    {"--accumulate", "K", "Micro-batches of a step (default 1)", true},
+    {"--zero", "1|2|3", "Split optimizer, gradients, parameters over dp", true},
+    {"--sequence-parallel", "", "Split tokens between products", true},
+    {"--recompute", "none|layers|auto", "Trade time for memory", true},
+    {"--dropout", "model|on|off", "Default model", true},
+    {"--loss-scale", "dynamic|X", "For f16", true},
+    {"--freeze", "GLOB", "Parameters that are not trained", true},
+    {"--train-only", "GLOB", "Parameters that are trained", true},
+    {"--tie", "A,B[:transposed]", "One parameter under two names", true},
+    {"--dump-grads", "FILE.npz", "Gradients of the first step", false},
+    {"--dump-params", "FILE.npz", "Parameters after the last step", false},
+    {"--dump-input-grads", "FILE.npz", "Gradients of the inputs", false},
+    {"--save", "DIR", "Write a checkpoint", false},
+    {"--load", "DIR", "Start from a checkpoint", false},
+    {"--checkpoint-every", "N", "Steps between checkpoints", false},
+    {"--keep", "N", "Checkpoints kept", false},
+};
+
+void mtp::addLaterOptions(CLI::App &app, bool compileOnly) {
+  for (const LaterOption &later : laterOptions) {
+    bool gpu = std::string(later.name) == "--gpu-arch";
+    if (compileOnly ? !later.compileToo : gpu)
+      continue;
+    CLI::Option *option;
+    if (*later.type == '\0' || *later.type == '[') {
+      static std::string ignoredValue;
+      option = app.add_flag(later.name, ignoredValue, later.help);
+    } else {
+      static std::vector<std::string> ignoredValues;
+      option = app.add_option(later.name, ignoredValues, later.help);
+      option->type_name(later.type)
+          ->expected(1)
+          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    }
+    option->group("Not in this build");
+  }
+}
+
+bool mtp::isLaterOption(const std::string &name) {
+  return std::any_of(
+      std::begin(laterOptions), std::end(laterOptions),
+      [&](const LaterOption &later) { return name == later.name; });
+}

@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/common/PlanTable.h"
+
+#include "runtime/io/HostTensor.h"
+#include "tools/common/Report.h"
+#include "tools/common/Table.h"
+#include "tools/common/Text.h"
+
+using namespace mtp;
+
+static int64_t bytesOf(DType type, const std::vector<int64_t> &shape) {
+  int64_t bytes = byteSize(type);
+  for (int64_t extent : shape)
+    bytes *= extent;
+  return bytes;
+}
+
+static std::string splitText(const std::string &layout,
+                             const std::string &how) {
+  if (layout.empty())
+    return how.empty() ? "whole on every rank" : how;
+  return how.empty() ? layout : layout + "  (" + how + ")";
+}
+
+static std::vector<PlannedWeight> weightsOf(const Artifact &artifact) {
+  std::vector<PlannedWeight> weights;
+  for (const Parameter &parameter : artifact.parameters) {
+    PlannedWeight weight;
+    weight.name = parameter.name;
+    weight.layout = parameter.layout.text;
+    weight.shape = parameter.layout.shape;
+    weight.bytes = bytesOf(parameter.layout.type, weight.shape);
+    std::vector<int64_t> local = parameter.layout.localShape(artifact.axes);
+    weight.bytesPerRank = bytesOf(parameter.layout.type, local);
+    if (local != weight.shape)
+      weight.how = "blocks of " + shapeText(local);
+    weights.push_back(weight);
+  }
+  return weights;
+}
+
+static std::string weightTable(const std::vector<PlannedWeight> &weights,
+                               int64_t ranks) {
+  Table table({"weight", "shape", "on each rank", "split"},
+              {false, false, true, false});
+  int64_t whole = 0, each = 0;
+  for (const PlannedWeight &weight : weights) {
+    whole += weight.bytes;
+    each += weight.bytesPerRank;
+    table.add({weight.name, shapeText(weight.shape),
+               bytesText(weight.bytesPerRank),
+               splitText(weight.layout, weight.how)});
+  }
+  std::string text = "Weights: " + bytesText(whole);
+  if (ranks > 1)
+    text += ", " + bytesText(each) + " of it on each of " +
+            std::to_string(ranks) + " ranks";
+  return text + "\n" + (table.empty() ? "" : table.text());
+}
+
+static std::string collectiveTable(const Artifact &artifact,
+                                   const CompileResult *compiled) {
+  Table table({"where", "what", "bytes", "why"}, {false, false, true, false});
+  int64_t sites = 0, bytes = 0;
+  auto add = [&](const std::string &node, const std::string &what,
+                 int64_t count, int64_t siteBytes, const std::string &reason) {
+    ++sites;
+    bytes += siteBytes;
+    table.add({node.empty() ? "-" : node,
+               count > 1 ? std::to_string(count) + " times " + what : what,
+               bytesText(siteBytes), reason});
+  };
+  if (compiled && !compiled->collectives.empty())
+    for (const PlannedCollective &c : compiled->collectives)
+      add(c.node, c.kind + " on " + c.axis + " (" + c.op + ")", c.count,
+          c.bytes, c.reason);
+  else
+    for (const CollectiveSite &site : artifact.collectiveSites)
+      add(site.node,
+          std::string(collectiveKindName(site.kind)) + " on " + site.axisName +
+              " (" + site.op + ")",
+          site.predictedCount, site.predictedBytes, site.reason);
+  if (!sites)
+    return "Collectives: none\n";
+  return "Collectives: " + std::to_string(sites) + " a step, " +
+         bytesText(bytes) + " from each rank\n" + table.text();
+}
+
+std::string mtp::planTable(const Artifact &artifact,
+                           const CompileResult *compiled) {
+  bool planned = compiled && !compiled->weights.empty();
+  return weightTable(planned ? compiled->weights : weightsOf(artifact),
+                     artifact.axes.ranks()) +
+         collectiveTable(artifact, compiled);
+}

@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/common/Report.h"
+
+#include "runtime/io/Npz.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace mtp;
+using nlohmann::json;
+
+const char *mtp::collectiveKindName(CollectiveSite::Kind kind) {
+  switch (kind) {
+  case CollectiveSite::Kind::AllReduce:
+    return "all_reduce";
+  case CollectiveSite::Kind::AllGather:
+    return "all_gather";
+  case CollectiveSite::Kind::ReduceScatter:
+    return "reduce_scatter";
+  case CollectiveSite::Kind::AllToAll:
+    return "all_to_all";
+  case CollectiveSite::Kind::Permute:
+    return "permute";
+  }
+  return "unknown";
+}
+
+Report::Report(const Options &options) {
+  root = {{"model", options.model},
+          {"mesh", options.compile.mesh},
+          {"device", options.compile.device},
+          {"comm", options.session.comm},
+          {"precision", options.compile.precision},
+          {"seed", options.session.seed},
+          {"compile_ms", {{"total", 0.0}}},
+          {"cache", nullptr},
+          {"plan", nullptr},
+          {"parameter_bytes_per_rank", nullptr},
+          {"arena_bytes_per_rank", nullptr},
+          {"collectives", json::array()},
+          {"step_ms", nullptr},
+          {"peak_rss_bytes", nullptr},
+          {"loss", json::array()},
+          {"grad_norm", json::array()},
+          {"check", json::object()},
+          {"parameters", json::array()},
+          {"warnings", json::array()}};
+}
+
+void Report::addCompile(const CompileResult &result, double milliseconds) {
+  json times = json::object();
+  for (auto &[stage, time] : result.stageMs)
+    times[stage] = time + times.value(stage, 0.0);
+  times["total"] = milliseconds;
+  root["compile_ms"] = times;
+  root["cache"] = result.cacheHit ? "hit" : "miss";
+  if (!result.parameters.is_null())
+    root["parameters"] = result.parameters;
+  for (const std::string &warning : result.warnings)
+    addWarning(warning);
+}
+
+static json planOf(const Artifact &artifact) {
+  json plan = artifact.plan.is_object() ? artifact.plan : json::object();
+  for (const char *key : {"cost_us", "lower_bound_us", "all_replicated_us",
+                          "megatron_us", "solve_ms"})
+    if (!plan.contains(key))
+      plan[key] = nullptr;
+  int64_t arena = 0, parameters = 0;
+  for (const Entry &entry : artifact.entries)
+    arena = std::max(arena, entry.arenaBytes);
+  for (const Parameter &parameter : artifact.parameters) {
+    int64_t bytes = byteSize(parameter.layout.type);
+    for (int64_t extent : parameter.layout.localShape(artifact.axes))
+      bytes *= extent;
+    parameters += bytes;
+  }
+  if (!plan.contains("bytes_per_rank"))
+    plan["bytes_per_rank"] = predictMemory(artifact).bytesPerRank;
+  if (!plan.contains("arena_bytes_per_rank"))
+    plan["arena_bytes_per_rank"] = arena;
+  if (!plan.contains("bytes_by"))
+    plan["bytes_by"] = {{"parameters", parameters},
+                        {"gradients", 0},
+                        {"optimizer", 0},
+                        {"activations", arena},
+                        {"workspace", 0}};
+  return plan;
+}
+
+/// `parameters` of an artifact, which has no record of what is not a weight.
+static json parametersOf(const Artifact &artifact) {
+  json list = json::array();
+  for (const Parameter &parameter : artifact.parameters)
+    list.push_back({{"name", parameter.name},
+                    {"shape", parameter.layout.shape},
+                    {"trainable", parameter.trainable},
+                    {"reason", ""},
+                    {"tied_to", nullptr},
+                    {"layout", parameter.layout.text}});
+  return list;
+}
+
+void Report::addArtifact(const Artifact &artifact) {
+  root["mesh"] = artifact.mesh;
+  root["device"] = artifact.device;
+  root["precision"] = artifact.precision;
+  root["plan"] = planOf(artifact);
+  if (root["parameters"].empty())
+    root["parameters"] = parametersOf(artifact);
+  json list = json::array();
+  for (const CollectiveSite &site : artifact.collectiveSites)
+    list.push_back({{"op", site.op},
+                    {"kind", collectiveKindName(site.kind)},
+                    {"axis", site.axisName},
+                    {"dtype", name(site.type)},
+                    {"phase", site.phase},
+                    {"node", site.node},
+                    {"count", 0},
+                    {"bytes", 0},
+                    {"wire_bytes", 0},
+                    {"predicted_count", site.predictedCount},
+                    {"predicted_bytes", site.predictedBytes}});
+  root["collectives"] = list;
+}
+
+void Report::addSession(const Session &session) {
+  root["parameter_bytes_per_rank"] = session.parameterBytesPerRank();
+  root["arena_bytes_per_rank"] = session.arenaBytesPerRank();
+  for (const SiteCount &counted : session.counters()) {
+    json &site = root["collectives"].at(size_t(counted.site));
+    site["count"] = counted.count;
+    site["bytes"] = counted.bytes;
+    site["wire_bytes"] = counted.wireBytes;
+  }
+}
+
+void Report::addTimes(const StepTimes &times) {
+  root["step_ms"] = {{"min", times.min},
+                     {"median", times.median},
+                     {"max", times.max},
+                     {"runs", times.runs}};
+}
+
+void Report::addCheck(const std::vector<Difference> &differences) {
+  auto number = [](double value) {
+    return std::isfinite(value) ? json(value) : json(nullptr);
+  };
+  for (const Difference &difference : differences) {
+    json entry = {{"max_abs", number(difference.maxAbs)},
+                  {"max_rel", number(difference.maxRel)}};
+    if (!difference.problem.empty())
+      entry = {{"max_abs", nullptr},
+               {"max_rel", nullptr},
+               {"problem", difference.problem}};
+    root["check"][difference.name] = entry;
+  }
+}
+
+void Report::addWarning(const std::string &text) {
+  root["warnings"].push_back(text);
+}
+
+void Report::setPeakMemory() { root["peak_rss_bytes"] = peakResidentBytes(); }
+
+void Report::setError(const Error &error) {
+  root["error"] = {{"code", error.exitCode},
+                   {"kind", error.kind},
+                   {"message", error.message},
+                   {"nodes", error.nodes}};
+}
+
+bool Report::write(const std::string &path, Error &error) const {
+  if (path.empty())
+    return true;
+  // Names are bytes of a model file and may not be UTF-8.
+  std::string text =
+      root.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return writeFileAtomically(path, text, error);
+}

@@ -1,0 +1,231 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/mtp-run/RunCommand.h"
+
+#include "runtime/io/Npz.h"
+#include "tools/common/PlanTable.h"
+#include "tools/common/Table.h"
+#include "tools/common/Terminal.h"
+#include "tools/common/Text.h"
+#include "tools/mtp-run/Inputs.h"
+
+#include <algorithm>
+
+using namespace mtp;
+
+static const char *const tool = "mtp-run";
+
+bool RunCommand::explainOnly() const {
+  return !options.hasData() &&
+         (options.compile.explain || !options.explainJson.empty() ||
+          !options.compile.savePlan.empty());
+}
+
+bool RunCommand::interrupted(Error &error) const {
+  int signal = stopRequested();
+  if (!signal)
+    return false;
+  error = {
+      128 + signal, "signal", "ended by signal " + std::to_string(signal), {}};
+  return true;
+}
+
+bool RunCommand::execute(Error &error) {
+  if (!readGivenInputs(options, inputs, error) || !obtainArtifact(error))
+    return false;
+  if (explainOnly()) {
+    report.setPeakMemory();
+    if (!options.quiet) {
+      printf("%s", planText.c_str());
+      fprintf(stderr, "%s: no inputs are given, so nothing is run\n", tool);
+    }
+    return true;
+  }
+  return startSession(error) && chooseInputs(error) && runOnce(error) &&
+         measure(error) && writeResults(error) && compareWithReference(error);
+}
+
+bool RunCommand::obtainArtifact(Error &error) {
+  if (options.isArtifact ? !loadArtifact(error) : !compile(error))
+    return false;
+  report.addArtifact(artifact);
+  planText = planTable(artifact, options.isArtifact ? nullptr : &compiled);
+  return true;
+}
+
+bool RunCommand::loadArtifact(Error &error) {
+  std::string bytes, reason;
+  if (!readFile(options.model, bytes, error))
+    return false;
+  if (Artifact::parse(bytes, artifact, reason))
+    return true;
+  error = {kBadInput, "artifact", options.model + ": " + reason, {}};
+  return false;
+}
+
+bool RunCommand::compile(Error &error) {
+  CompileRequest &request = options.compile;
+  for (auto &[name, tensor] : inputs)
+    request.inputs[name] = {tensor.type, tensor.shape};
+  request.randomInputs = options.randomSeed.has_value() || explainOnly();
+  // Of several sizes the inputs choose (checkDims); without inputs the first is
+  // taken.
+  for (auto &[name, values] : options.dims)
+    if (values.size() == 1 || inputs.empty())
+      request.dims[name] = values[0];
+  CompileRequest asked = request;
+  asked.explain |= !options.explainJson.empty();
+  if (!compileModel(tool, options, compiler, asked, compiled, report, error) ||
+      !deliverExplanation(options, compiled, error))
+    return false;
+  artifact = std::move(compiled.artifact);
+  return true;
+}
+
+bool RunCommand::startSession(Error &error) {
+  installSignalHandlers();
+  Progress progress(options.quiet);
+  progress.show("load weights", 0);
+  session = Session::create(std::move(artifact), options.session, error);
+  return session != nullptr;
+}
+
+bool RunCommand::chooseInputs(Error &error) {
+  const std::vector<Entry> &entries = session->artifact().entries;
+  int index =
+      options.randomSeed && inputs.empty() ? 0 : session->selectEntry(inputs);
+  entry = &entries[index < 0 ? 0 : size_t(index)];
+  if (!checkDims(options, *entry, error))
+    return false;
+  if (options.randomSeed)
+    addRandomInputs(session->artifact(), *entry, *options.randomSeed, inputs);
+  inputs = widened(inputs, *entry);
+  return session->check(inputs, error);
+}
+
+bool RunCommand::runOnce(Error &error) {
+  auto start = std::chrono::steady_clock::now();
+  if (!session->run(inputs, outputs, error))
+    return false;
+  std::chrono::duration<double, std::milli> time =
+      std::chrono::steady_clock::now() - start;
+  times = {time.count(), time.count(), time.count(), 1};
+  return true;
+}
+
+bool RunCommand::measure(Error &error) {
+  Progress progress(options.quiet);
+  if (options.benchSeconds) {
+    progress.show("bench, " + numberText(*options.benchSeconds) + " s", 0);
+    if (!session->bench(inputs, *options.benchSeconds, times, error))
+      return false;
+  }
+  report.addTimes(times);
+  report.addSession(*session);
+  report.setPeakMemory();
+  return true;
+}
+
+bool RunCommand::writeResults(Error &error) {
+  if (interrupted(error))
+    return false;
+  if (!options.saveInputs.empty() &&
+      !writeNpz(options.saveInputs, inputs, error))
+    return false;
+  if (!options.outputs.empty() && !writeNpz(options.outputs, outputs, error))
+    return false;
+  return options.outputDirectory.empty() ||
+         writeOutputDirectory(options.outputDirectory, outputs, error);
+}
+
+bool RunCommand::runReference(TensorMap &reference, Error &error) {
+  CompileRequest request = options.compile;
+  request.mesh = "tp=1";
+  request.precision = "f64";
+  request.plan = request.savePlan = request.dumpDir = "";
+  request.pins.clear();
+  request.explain = false;
+  for (auto &[name, tensor] : inputs)
+    request.inputs[name] = {tensor.type, tensor.shape};
+  Progress progress(options.quiet);
+  progress.show("check: one rank in float64", 0);
+  CompileResult result;
+  if (!compiler.compile(request, result, error))
+    return false;
+  SessionOptions settings = options.session;
+  settings.threadsPerRank = 0;
+  settings.poison = false;
+  std::unique_ptr<Session> whole =
+      Session::create(std::move(result.artifact), settings, error);
+  if (!whole)
+    return false;
+  TensorMap wide = widened(inputs, whole->artifact().entries[0]);
+  return whole->run(wide, reference, error);
+}
+
+/// Name, largest difference and verdict of every tensor.
+static std::string checkTable(const std::vector<Difference> &differences,
+                              double rtol, double atol) {
+  Table table({"tensor", "max|a-b|", "max|a-b|/max|b|", ""},
+              {false, true, true, false});
+  for (const Difference &difference : differences)
+    table.add({difference.name, numberText(difference.maxAbs),
+               numberText(difference.maxRel),
+               !difference.problem.empty()     ? difference.problem
+               : difference.within(rtol, atol) ? "ok"
+                                               : "differs"});
+  return table.text();
+}
+
+bool RunCommand::compareWithReference(Error &error) {
+  if (!options.check) {
+    printSummary();
+    return true;
+  }
+  session.reset(); // its memory is the reference's now
+  TensorMap reference;
+  if (!runReference(reference, error))
+    return false;
+  differences = compareAll(outputs, reference);
+  report.addCheck(differences);
+  printSummary();
+  auto wrong =
+      std::count_if(differences.begin(), differences.end(),
+                    [&](const Difference &difference) {
+                      return !difference.within(options.rtol, options.atol);
+                    });
+  if (!wrong)
+    return true;
+  if (options.quiet)
+    fprintf(stderr, "%s",
+            checkTable(differences, options.rtol, options.atol).c_str());
+  error = {kMismatch,
+           "mismatch",
+           std::to_string(wrong) + " of " + std::to_string(differences.size()) +
+               " tensors differ from one rank in float64 by more than rtol " +
+               numberText(options.rtol) + ", atol " + numberText(options.atol),
+           {}};
+  return false;
+}
+
+void RunCommand::printSummary() const {
+  if (options.quiet)
+    return;
+  const nlohmann::json &facts = report.value();
+  auto text = [&](const char *key) { return facts[key].get<std::string>(); };
+  printf("Model: %s, mesh %s, %s on %s\n%s", options.model.c_str(),
+         text("mesh").c_str(), text("precision").c_str(),
+         text("device").c_str(), planText.c_str());
+  std::string time = timeText(times.median) + " a step";
+  if (times.runs > 1)
+    time += " (median of " + std::to_string(times.runs) + ", " +
+            timeText(times.min) + " to " + timeText(times.max) + ")";
+  else
+    time += " (first one; --bench measures)";
+  if (!options.isArtifact)
+    time += "; compiled in " + timeText(facts["compile_ms"]["total"]);
+  printf("Time: %s\n", time.c_str());
+  if (options.check)
+    printf("Agreement with one rank in float64:\n%s",
+           checkTable(differences, options.rtol, options.atol).c_str());
+}
