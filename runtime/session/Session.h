@@ -18,6 +18,7 @@
 #include "runtime/artifact/Artifact.h"
 #include "runtime/io/HostTensor.h"
 #include "runtime/support/Error.h"
+#include "runtime/support/System.h"
 
 #include <cstdint>
 #include <memory>
@@ -58,20 +59,6 @@ struct MemoryNeed {
   int64_t available = 0; ///< the least of physical memory and cgroup limits
 };
 MemoryNeed predictMemory(const Artifact &artifact);
-
-/// Usable cores: affinity mask and cgroup quota, at least 1.
-int usableCores();
-/// Peak resident memory of this process, bytes.
-int64_t peakResidentBytes();
-
-/// Ends every rank of every session at its next instruction or while it waits in
-/// a collective; the call that is under way returns an error of exit code
-/// 128 + `signal`, kind "signal". Async-signal-safe.
-void requestStop(int signal);
-/// The signal given to requestStop, 0 if none.
-int stopRequested();
-/// Makes SIGINT and SIGTERM call requestStop.
-void installSignalHandlers();
 
 /// Communicators of this build: `threads`; others are named in the error that
 /// Session::create gives (exit 6).
