@@ -8,6 +8,12 @@ include(AddLLVM)
 include(AddMLIR)
 find_program(MTP_LLD NAMES ld.lld-22 ld.lld PATHS ${LLVM_TOOLS_BINARY_DIR} REQUIRED)
 
+# Include paths of tablegen: the packages and the source tree.
+set(MTP_TBLGEN_FLAGS -I${CMAKE_SOURCE_DIR})
+foreach(dir ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+  list(APPEND MTP_TBLGEN_FLAGS -I${dir})
+endforeach()
+
 # Headers of every file that includes MLIR, compiled once.
 set(MTP_PCH_HEADER ${CMAKE_SOURCE_DIR}/cmake/MlirPch.h)
 
