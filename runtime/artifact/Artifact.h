@@ -134,8 +134,8 @@ struct RankValue {
 
 /// A buffer operand.
 struct BufferRef {
-  enum class Space : uint8_t { Arena, Parameter, Input, Output } space = Space::Arena;
-  int64_t index = 0;  ///< Parameter, Input, Output
+  enum class Space : uint8_t { Arena, Parameter, Input, Output, RankValue } space = Space::Arena;
+  int64_t index = 0;  ///< Parameter, Input, Output, RankValue (the address of its int64)
   int64_t offset = 0; ///< bytes
   int64_t bytes = 0;  ///< extent that is read or written
 };
