@@ -35,6 +35,9 @@ struct SessionOptions {
   bool poison = false;    ///< fill padding and the fresh arena with NaN
   std::string weightsDir; ///< look for weight files here, by base name
   bool checkMemory = true; ///< refuse what the machine can't hold
+  /// Compare weights with the hashes in the artifact; without need if the same
+  /// process has just compiled it.
+  bool checkSources = true;
 };
 
 /// Counted by the runtime while it runs, one entry a collective site of the
@@ -60,6 +63,13 @@ struct MemoryNeed {
 };
 MemoryNeed predictMemory(const Artifact &artifact);
 
+/// Validates `inputs` (names, types, ranks, dims, ranges of integers) against
+/// the entry that fits, or against the first one if none does. Sets `entry`.
+/// Floats of another width are accepted where the program computes in f64, u16 as
+/// the bits of bf16.
+bool checkInputs(const Artifact &artifact, const TensorMap &inputs, int &entry,
+                 Error &error);
+
 /// Communicators of this build: `threads`; others are named in the error that
 /// Session::create gives (exit 6).
 std::vector<std::string> availableCommunicators();
@@ -73,13 +83,6 @@ public:
                                          Error &error);
   virtual ~Session() = default;
 
-  /// The entry that takes inputs of these shapes, -1 if none does (see `check`).
-  virtual int selectEntry(const TensorMap &inputs) const = 0;
-
-  /// Validates `inputs` (names, types, ranks, dims, ranges) against the entry
-  /// that fits best, without running.
-  virtual bool check(const TensorMap &inputs, Error &error) const = 0;
-
   /// One step. `outputs` gets the whole tensors.
   virtual bool run(const TensorMap &inputs, TensorMap &outputs,
                    Error &error) = 0;
@@ -89,6 +92,8 @@ public:
   virtual bool bench(const TensorMap &inputs, double seconds, StepTimes &times,
                      Error &error) = 0;
 
+  /// Milliseconds of the slowest rank in the last step.
+  virtual double lastStepMs() const = 0;
   /// What was counted during the last step.
   virtual std::vector<SiteCount> counters() const = 0;
   /// What the runtime passed to its allocator for the arena of a rank.
