@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- LibraryKernel.h - kernels that are called, not compiled -------------===//
+//===- LibraryKernel.h - kernels that are called, not compiled
+//-------------===//
 //
 // A LibrarySite of an artifact names a kind, attributes and operand shapes.
 // prepareLibraryKernel() checks all of them once, at load, and returns an
 // object whose run() does nothing but compute. One object serves one rank; its
 // calls don't overlap. All sizes, strides and attributes come from a file that
-// isn't trusted: prepare returns null and one sentence that names what is wrong.
+// isn't trusted: prepare returns null and one sentence that names what is
+// wrong.
 //
 // Operands are TensorDescs, inputs first, then results, in the order below; all
 // strides are in elements, row-major where they aren't given. Optional inputs
@@ -20,7 +22,8 @@
 //   residual    bool     next input has the shape of Y, added last
 //   activation  "none" | "relu" | "gelu_erf" | "gelu_tanh" | "silu": applied
 //               after the bias, before the residual
-//   compute     "bf16": operands of type f32 are rounded to bf16 (nearest even),
+//   compute     "bf16": operands of type f32 are rounded to bf16 (nearest
+//   even),
 //               accumulated in f32
 //   alpha       number, factor of the product, default 1
 //   Types: f32, f64, f16, bf16 (accumulated in f32), i32, i64, u32, u64;
@@ -30,20 +33,21 @@
 // attention Q [B, H, S, D], K [B, Hkv, T, D], V [B, Hkv, T, Dv], (mask)
 //           -> Y [B, H, S, Dv], (logsumexp [B, H, S])
 //   Y = softmax(cap(scale Q K') + mask) V. Query head h reads key head
-//   h / (H / Hkv). All strides are free, so that memory in [B, S, H, D] order is
-//   read and written where it lies. Scores are never stored: keys are visited in
-//   blocks, with a running maximum and sum per query.
-//   scale          number, required
-//   mask           bool     next input broadcasts to [B, H, S, T]: of Q's type
+//   h / (H / Hkv). All strides are free, so that memory in [B, S, H, D] order
+//   is read and written where it lies. Scores are never stored: keys are
+//   visited in blocks, with a running maximum and sum per query. scale number,
+//   required mask           bool     next input broadcasts to [B, H, S, T]: of
+//   Q's type
 //                  (added) or bool (true keeps the score, false replaces it)
-//   maskValue      number   what replaces a score under a bool mask, default -inf
-//   causal         bool     query i sees the keys j <= i + offset only
+//   maskValue      number   what replaces a score under a bool mask, default
+//   -inf causal         bool     query i sees the keys j <= i + offset only
 //   causalOffset   integer  default 0
 //   causalOffsetRankValue  integer index into MtpRank::rankValues, added
 //   softcap        number   c > 0: cap(x) = c tanh(x / c); 0: none (default)
 //   windowLeft, windowRight  integer, -1 none: query i sees the keys with
 //                  i + offset - left <= j <= i + offset + right only
-//   maskedRow      "softmax" (default): a row without any visible key is NaN, as
+//   maskedRow      "softmax" (default): a row without any visible key is NaN,
+//   as
 //                  softmax of nothing but -inf is; "zero": such a row is 0
 //   logsumexp      bool     second result; -inf for a row without visible keys
 //   compute        "bf16"   operands of both products are rounded to bf16
@@ -52,8 +56,8 @@
 //   Keys that causal or window hides may be skipped: NaN in them may vanish.
 //
 // topk      X -> values, indices (i64), both of X's shape with `axis` cut to k
-//   axis, k integers; largest, sorted bool (default true). Equal elements: lower
-//   index first. NaN counts as the largest value.
+//   axis, k integers; largest, sorted bool (default true). Equal elements:
+//   lower index first. NaN counts as the largest value.
 // argmax, argmin  X -> indices (i64), `axis` of size 1 (keepdims) or absent
 //   axis integer; selectLastIndex bool (default false). NaN wins.
 // cumsum    X -> Y, same shape. axis integer; exclusive, reverse bool.
@@ -62,8 +66,8 @@
 // scatter_nd        data, indices, updates -> Y
 //   reduction "none" | "add" | "mul" | "max" | "min". Y may be data's buffer.
 //   Updates are applied in row-major order of `indices`.
-//   Negative indices count from the end; one out of range is an error that names
-//   the position and the numbers.
+//   Negative indices count from the end; one out of range is an error that
+//   names the position and the numbers.
 // convolution  X [B, C, x1...], W [O, C / group, w1...], (bias [O])
 //           -> Y [B, O, y1...]
 //   strides, dilations: one integer a spatial dimension; pads: two (all begins,
@@ -121,8 +125,9 @@ private:
   std::map<Key, std::shared_ptr<AlignedBytes>> copies;
 };
 
-/// Memory that the kernels of one rank use during run(), one after the other. It
-/// grows while kernels are prepared and doesn't move once the first one runs.
+/// Memory that the kernels of one rank use during run(), one after the other.
+/// It grows while kernels are prepared and doesn't move once the first one
+/// runs.
 class Scratch {
 public:
   /// Raises the size to at least `bytes`; only before the first data().
@@ -146,9 +151,9 @@ struct PrepareContext {
   /// parameter number and offset). Where it is missing the address is taken,
   /// which is right only while no constant's memory is freed during loading.
   std::vector<uint64_t> constantKeys;
-  PackCache *packs = nullptr;         ///< null: nothing is shared
-  std::shared_ptr<Scratch> scratch;   ///< null: the kernel makes its own
-  int64_t rankValueCount = 0;         ///< valid indices of MtpRank::rankValues
+  PackCache *packs = nullptr;       ///< null: nothing is shared
+  std::shared_ptr<Scratch> scratch; ///< null: the kernel makes its own
+  int64_t rankValueCount = 0;       ///< valid indices of MtpRank::rankValues
 };
 
 class LibraryKernel {
@@ -174,9 +179,9 @@ public:
 
 /// Checks `site` and makes its kernel. Null and one sentence in `error` if the
 /// kind is unknown or an attribute, type or shape isn't supported.
-std::unique_ptr<LibraryKernel> prepareLibraryKernel(const LibrarySite &site,
-                                                    const PrepareContext &context,
-                                                    std::string &error);
+std::unique_ptr<LibraryKernel>
+prepareLibraryKernel(const LibrarySite &site, const PrepareContext &context,
+                     std::string &error);
 
 /// All kinds, sorted.
 std::vector<std::string> libraryKernelKinds();
