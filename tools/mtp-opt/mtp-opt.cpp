@@ -3,6 +3,7 @@
 //===- mtp-opt.cpp - inspect modules and run passes ------------------------===//
 
 #include "dialects/mtp/MtpDialect.h"
+#include "passes/Passes.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllPasses.h"
@@ -13,5 +14,6 @@ int main(int argc, char **argv) {
   mlir::registerAllDialects(registry);
   registry.insert<mtp::MtpDialect>();
   mlir::registerAllPasses();
+  mtp::registerMtpPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "mtp-opt: inspects modules and runs passes\n", registry));
 }
