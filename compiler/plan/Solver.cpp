@@ -1,0 +1,194 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/plan/Solver.h"
+
+#include <algorithm>
+
+namespace mtp::plan {
+namespace {
+
+/// splitmix64 (Steele, Lea, Flood 2014): the same numbers on every machine.
+class Random {
+public:
+  explicit Random(uint64_t seed) : state(seed) {}
+  uint64_t next() {
+    uint64_t z = state += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+
+private:
+  uint64_t state;
+};
+
+} // namespace
+
+Time costOf(const Problem &problem, const std::vector<int> &assignment) {
+  Time total = 0;
+  for (size_t v = 0; v < problem.variables.size(); ++v)
+    total = add(total, problem.variables[v].unary[assignment[v]]);
+  for (const Pair &pair : problem.pairs) {
+    size_t columns = problem.variables[pair.b].unary.size();
+    total = add(total, pair.table[assignment[pair.a] * columns + assignment[pair.b]]);
+  }
+  return total;
+}
+
+Solver::Solver(Problem given, SolverOptions options)
+    : problem(std::move(given)), options(options) {}
+
+bool Solver::check() {
+  auto fail = [&](std::string message) {
+    failure = {SolverError::Malformed, std::move(message), {}};
+    return false;
+  };
+  auto bad = [](const std::vector<Time> &costs) {
+    return std::any_of(costs.begin(), costs.end(),
+                       [](Time cost) { return cost < 0 || cost > kIllegal; });
+  };
+  for (const Variable &variable : problem.variables) {
+    if (variable.unary.empty())
+      return fail("'" + variable.name + "' has no strategy");
+    if (bad(variable.unary))
+      return fail("'" + variable.name + "' has a cost out of range");
+  }
+  int count = int(problem.variables.size());
+  for (const Pair &pair : problem.pairs) {
+    if (pair.a < 0 || pair.b < 0 || pair.a >= count || pair.b >= count || pair.a == pair.b)
+      return fail("a table has no two variables");
+    if (pair.table.size() != problem.variables[pair.a].unary.size() *
+                                 problem.variables[pair.b].unary.size() ||
+        bad(pair.table))
+      return fail("the table of '" + problem.variables[pair.a].name + "' and '" +
+                  problem.variables[pair.b].name + "' is malformed");
+  }
+  return true;
+}
+
+std::vector<Time> Solver::costsGiven(const Bucket &bucket,
+                                     const std::vector<int> &assignment) const {
+  size_t strategies = problem.variables[bucket.variable].unary.size();
+  std::vector<Time> costs(strategies, 0);
+  for (const Factor &factor : bucket.factors) {
+    size_t offset = 0;
+    for (size_t i = 0; i + 1 < factor.scope.size(); ++i)
+      offset = offset * problem.variables[factor.scope[i]].unary.size() +
+               size_t(assignment[factor.scope[i]]);
+    for (size_t x = 0; x < strategies; ++x)
+      costs[x] = add(costs[x], factor.entries[offset * strategies + x]);
+  }
+  return costs;
+}
+
+std::optional<std::vector<int>> Solver::solve() {
+  if (!check() || !orderVariables() || !eliminate(/*onlyFeasible=*/false))
+    return std::nullopt;
+  optimumCost = constant;
+  std::vector<int> assignment(problem.variables.size(), -1);
+  for (size_t rank = buckets.size(); rank-- > 0;) {
+    std::vector<Time> costs = costsGiven(buckets[rank], assignment);
+    assignment[buckets[rank].variable] =
+        int(std::min_element(costs.begin(), costs.end()) - costs.begin());
+  }
+  return assignment;
+}
+
+std::optional<std::vector<int>> Solver::sampleLegal(uint64_t seed) {
+  if (!check() || !orderVariables() || !eliminate(/*onlyFeasible=*/true))
+    return std::nullopt;
+  optimumCost = kIllegal; // the buckets are no longer those of solve()
+  Random random(seed);
+  std::vector<int> assignment(problem.variables.size(), -1);
+  for (size_t rank = buckets.size(); rank-- > 0;) {
+    std::vector<Time> costs = costsGiven(buckets[rank], assignment);
+    std::vector<int> open;
+    for (size_t x = 0; x < costs.size(); ++x)
+      if (costs[x] < kIllegal)
+        open.push_back(int(x));
+    assignment[buckets[rank].variable] = open[random.next() % open.size()];
+  }
+  return assignment;
+}
+
+/// Downward pass. `outside[b]`, over the scope of bucket b, is the least cost of
+/// everything that is not in b's subtree. With joint = tables of b + outside[b]:
+///
+///   marginal of b's variable = min of joint over the neighbours
+///   outside[child]           = min of joint over what the child doesn't see,
+///                              less the child's own message
+std::vector<std::vector<Time>> Solver::minMarginals() const {
+  std::vector<std::vector<Time>> marginals(problem.variables.size());
+  if (optimumCost >= kIllegal)
+    return marginals;
+  std::vector<std::vector<Time>> outside(buckets.size());
+  for (size_t rank = buckets.size(); rank-- > 0;) {
+    const Bucket &bucket = buckets[rank];
+    std::vector<int> clique = bucket.scope;
+    clique.push_back(bucket.variable);
+    std::vector<size_t> sizes;
+    size_t total = 1;
+    for (int v : clique) {
+      sizes.push_back(problem.variables[v].unary.size());
+      total *= sizes.back();
+    }
+    // For each position of the joint table, the position in a smaller table.
+    std::vector<size_t> digits(clique.size());
+    auto walk = [&](const std::vector<int> &scope, auto &&visit) {
+      std::vector<size_t> strides(clique.size(), 0);
+      size_t stride = 1;
+      for (size_t i = scope.size(); i-- > 0;) {
+        strides[std::find(clique.begin(), clique.end(), scope[i]) - clique.begin()] = stride;
+        stride *= problem.variables[scope[i]].unary.size();
+      }
+      std::fill(digits.begin(), digits.end(), 0);
+      size_t offset = 0;
+      for (size_t position = 0; position < total; ++position) {
+        visit(position, offset);
+        for (size_t d = clique.size(); d-- > 0;) {
+          offset += strides[d];
+          if (++digits[d] < sizes[d])
+            break;
+          offset -= strides[d] * sizes[d];
+          digits[d] = 0;
+        }
+      }
+    };
+
+    std::vector<Time> joint(total, 0);
+    for (const Factor &factor : bucket.factors)
+      walk(factor.scope, [&](size_t position, size_t offset) {
+        joint[position] = add(joint[position], factor.entries[offset]);
+      });
+    if (bucket.scope.empty()) {
+      Time others = constant - *std::min_element(joint.begin(), joint.end());
+      for (Time &cost : joint)
+        cost = add(cost, others);
+    } else {
+      walk(bucket.scope, [&](size_t position, size_t offset) {
+        joint[position] = add(joint[position], outside[rank][offset]);
+      });
+      outside[rank] = {};
+    }
+
+    std::vector<Time> &marginal = marginals[bucket.variable];
+    marginal.assign(sizes.back(), kIllegal);
+    walk({bucket.variable}, [&](size_t position, size_t offset) {
+      marginal[offset] = std::min(marginal[offset], joint[position]);
+    });
+    for (const Factor &factor : bucket.factors) {
+      if (factor.fromBucket < 0)
+        continue;
+      std::vector<Time> &down = outside[factor.fromBucket];
+      down.assign(factor.entries.size(), kIllegal);
+      walk(factor.scope, [&](size_t position, size_t offset) {
+        down[offset] = std::min(down[offset], joint[position]);
+      });
+      for (size_t i = 0; i < down.size(); ++i)
+        down[i] = down[i] >= kIllegal ? kIllegal : down[i] - factor.entries[i];
+    }
+  }
+  return marginals;
+}
+
+} // namespace mtp::plan

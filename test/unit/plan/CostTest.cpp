@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/plan/Cost.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+
+using namespace mtp::plan;
+
+namespace {
+
+/// Flat and two-level machines; the last one has 2 hosts of 1 rank on its outer axis.
+std::vector<Machine> machines() {
+  std::vector<Machine> all;
+  for (int64_t n : {1, 2, 3, 4, 8})
+    all.push_back(Machine::cpuThreads({{"dp", 2}, {"tp", n}}));
+  Machine hosts = Machine::cpuThreads({{"dp", 2}, {"tp", 8}});
+  hosts.axes[0].ranksPerHost = 1;
+  hosts.axes[0].outer = {20'000'000, 1'024'000};
+  hosts.axes[1].ranksPerHost = 4;
+  hosts.axes[1].outer = {20'000'000, 1'024'000};
+  all.push_back(hosts);
+  return all;
+}
+
+const std::vector<std::vector<int>> groups = {{0}, {1}, {0, 1}};
+
+std::vector<int64_t> sizes() {
+  std::vector<int64_t> all{0, 1, 7, 100, 1000};
+  for (int64_t bytes = 1024; bytes <= int64_t(1) << 40; bytes *= 2)
+    for (int64_t b : {bytes - 1, bytes, bytes + 1, bytes * 3 / 2})
+      all.push_back(b);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+TEST(Cost, IsMonotoneInBytes) {
+  for (const Machine &machine : machines())
+    for (const auto &group : groups)
+      for (auto cost : {allReduce, allGather, reduceScatter, allToAll, permute}) {
+        Time last = 0;
+        for (int64_t bytes : sizes()) {
+          Time now = cost(machine, group, bytes);
+          EXPECT_GE(now, last) << bytes;
+          last = now;
+        }
+      }
+}
+
+TEST(Cost, ReduceScatterIsAtMostAllReduceAndBothHalvesAreMore) {
+  for (const Machine &machine : machines())
+    for (const auto &group : groups)
+      for (int64_t bytes : sizes()) {
+        Time whole = allReduce(machine, group, bytes);
+        Time scatter = reduceScatter(machine, group, bytes);
+        Time gather = allGather(machine, group, bytes);
+        EXPECT_LE(scatter, whole);
+        if (whole == 0)
+          EXPECT_EQ(scatter + gather, 0);
+        else
+          EXPECT_LT(whole, scatter + gather) << bytes;
+      }
+}
+
+TEST(Cost, AllToAllIsAtMostAllGather) {
+  for (const Machine &machine : machines())
+    for (const auto &group : groups)
+      for (int64_t bytes : sizes())
+        EXPECT_LE(allToAll(machine, group, bytes), allGather(machine, group, bytes));
+}
+
+TEST(Cost, OneCollectiveOverTwoAxesIsAtMostOneAfterTheOther) {
+  for (const Machine &machine : machines())
+    for (int64_t bytes : sizes()) {
+      EXPECT_LE(allReduce(machine, {0, 1}, bytes),
+                allReduce(machine, {1}, bytes) + allReduce(machine, {0}, bytes));
+      EXPECT_LE(allGather(machine, {0, 1}, bytes),
+                allGather(machine, {1}, bytes) + allGather(machine, {0}, bytes));
+    }
+}
+
+TEST(Cost, OfOneRankIsZero) {
+  Machine machine = Machine::cpuThreads({{"tp", 1}});
+  for (auto cost : {allReduce, allGather, reduceScatter, allToAll, permute})
+    EXPECT_EQ(cost(machine, {0}, 1 << 20), 0);
+}
+
+TEST(Cost, CountsTheSlowestLinkOfAnAxisThatCrossesHosts) {
+  Machine machine = Machine::cpuThreads({{"dp", 2}, {"tp", 8}});
+  machine.axes[0].ranksPerHost = 1;
+  machine.axes[0].outer = {20'000'000, 1'024'000};
+  EXPECT_EQ(allReduce(machine, {0}, 4 << 20),
+            machine.launch + 2 * 20'000'000 + Time(4 << 10) * 1'024'000);
+}
+
+TEST(Cost, SaturatesInsteadOfOverflowing) {
+  Machine machine = Machine::cpuThreads({{"tp", int64_t(1) << 40}});
+  EXPECT_EQ(allReduce(machine, {0}, INT64_MAX), kLargestCost);
+  EXPECT_EQ(compute(machine, INT64_MAX, FlopKind::Other), kLargestCost);
+  EXPECT_EQ(add(kIllegal, kIllegal), kIllegal);
+}
+
+TEST(Cost, OfProductsIsFlopsOverRate) {
+  Machine machine = Machine::cpuThreads({{"tp", 2}});
+  EXPECT_EQ(compute(machine, 60'000'000, FlopKind::F32), 1'000'020'000); // about 1 ms
+  EXPECT_GT(compute(machine, 1000, FlopKind::F64), compute(machine, 1000, FlopKind::F32));
+}
+
+} // namespace

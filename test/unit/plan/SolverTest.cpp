@@ -1,0 +1,251 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/plan/Solver.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <gtest/gtest.h>
+#include <numeric>
+#include <random>
+#include <set>
+
+using namespace mtp::plan;
+
+namespace {
+
+Time randomCost(std::mt19937_64 &random, int illegalPercent) {
+  return int(random() % 100) < illegalPercent ? kIllegal : Time(random() % 50);
+}
+
+/// A DAG of up to 7 variables with up to 4 strategies each.
+Problem randomProblem(std::mt19937_64 &random, int illegalPercent) {
+  Problem problem;
+  int count = 1 + int(random() % 7);
+  for (int v = 0; v < count; ++v) {
+    Variable variable;
+    variable.hash = random();
+    variable.name = "v" + std::to_string(v);
+    for (int s = 0, n = 1 + int(random() % 4); s < n; ++s)
+      variable.unary.push_back(randomCost(random, illegalPercent));
+    problem.variables.push_back(variable);
+  }
+  for (int a = 0; a < count; ++a)
+    for (int b = a + 1; b < count; ++b) {
+      if (random() % 2)
+        continue;
+      bool flip = random() % 2;
+      Pair pair{flip ? b : a, flip ? a : b, {}};
+      pair.table.resize(problem.variables[a].unary.size() * problem.variables[b].unary.size());
+      for (Time &cost : pair.table)
+        cost = randomCost(random, illegalPercent);
+      problem.pairs.push_back(pair);
+    }
+  return problem;
+}
+
+/// Visits every assignment.
+template <typename Visit> void enumerate(const Problem &problem, Visit visit) {
+  std::vector<int> assignment(problem.variables.size(), 0);
+  while (true) {
+    visit(assignment);
+    size_t v = 0;
+    while (v < assignment.size() &&
+           ++assignment[v] == int(problem.variables[v].unary.size()))
+      assignment[v++] = 0;
+    if (v == assignment.size())
+      return;
+  }
+}
+
+TEST(Solver, EqualsBruteForceOnRandomGraphs) {
+  std::mt19937_64 random(1);
+  int infeasible = 0;
+  for (int run = 0; run < 500; ++run) {
+    Problem problem = randomProblem(random, run % 3 * 15);
+    std::vector<std::vector<Time>> forced;
+    for (const Variable &variable : problem.variables)
+      forced.emplace_back(variable.unary.size(), kIllegal);
+    Time best = kIllegal;
+    enumerate(problem, [&](const std::vector<int> &assignment) {
+      Time cost = costOf(problem, assignment);
+      best = std::min(best, cost);
+      for (size_t v = 0; v < assignment.size(); ++v)
+        forced[v][assignment[v]] = std::min(forced[v][assignment[v]], cost);
+    });
+    Solver solver(problem);
+    auto solution = solver.solve();
+    if (best >= kIllegal) {
+      ++infeasible;
+      EXPECT_FALSE(solution);
+      EXPECT_EQ(solver.error().kind, SolverError::Infeasible);
+      EXPECT_FALSE(solver.error().variables.empty());
+      EXPECT_FALSE(solver.sampleLegal(1));
+      continue;
+    }
+    ASSERT_TRUE(solution) << run;
+    EXPECT_EQ(solver.optimum(), best) << run;
+    EXPECT_EQ(costOf(problem, *solution), best) << run;
+    EXPECT_EQ(solver.minMarginals(), forced) << run;
+    for (uint64_t seed = 0; seed < 5; ++seed) {
+      auto sample = solver.sampleLegal(seed);
+      ASSERT_TRUE(sample);
+      EXPECT_LT(costOf(problem, *sample), kIllegal);
+      EXPECT_EQ(sample, solver.sampleLegal(seed));
+    }
+  }
+  EXPECT_GT(infeasible, 10);
+  EXPECT_LT(infeasible, 300);
+}
+
+TEST(Solver, SamplesReachEveryLegalAssignment) {
+  std::mt19937_64 random(3);
+  for (int run = 0; run < 20; ++run) {
+    Problem problem = randomProblem(random, 20);
+    std::set<std::vector<int>> legal, seen;
+    enumerate(problem, [&](const std::vector<int> &assignment) {
+      if (costOf(problem, assignment) < kIllegal)
+        legal.insert(assignment);
+    });
+    if (legal.empty() || legal.size() > 60)
+      continue;
+    Solver solver(problem);
+    for (uint64_t seed = 0; seed < 4000; ++seed)
+      seen.insert(*solver.sampleLegal(seed));
+    EXPECT_EQ(seen, legal);
+  }
+}
+
+TEST(Solver, IsIndependentOfOrderAndNames) {
+  std::mt19937_64 random(7);
+  for (int run = 0; run < 100; ++run) {
+    Problem problem = randomProblem(random, 10);
+    for (Variable &variable : problem.variables)
+      for (Time &cost : variable.unary)
+        cost = cost < kIllegal ? cost / 25 : cost; // many ties
+    auto solution = Solver(problem).solve();
+    std::vector<int> place(problem.variables.size());
+    std::iota(place.begin(), place.end(), 0);
+    std::shuffle(place.begin(), place.end(), random);
+    Problem shuffled;
+    shuffled.variables.resize(place.size());
+    for (size_t v = 0; v < place.size(); ++v) {
+      shuffled.variables[place[v]] = problem.variables[v];
+      shuffled.variables[place[v]].name = "other" + std::to_string(run);
+    }
+    shuffled.pairs = problem.pairs;
+    for (Pair &pair : shuffled.pairs) {
+      pair.a = place[pair.a];
+      pair.b = place[pair.b];
+    }
+    std::shuffle(shuffled.pairs.begin(), shuffled.pairs.end(), random);
+    auto other = Solver(shuffled).solve();
+    ASSERT_EQ(solution.has_value(), other.has_value());
+    for (size_t v = 0; solution && v < place.size(); ++v)
+      EXPECT_EQ((*solution)[v], (*other)[place[v]]);
+  }
+}
+
+TEST(Solver, TakesTheFirstStrategyAmongEquals) {
+  Problem problem;
+  for (int v = 0; v < 5; ++v)
+    problem.variables.push_back({{3, 1, 1, 1}, uint64_t(v % 2), "v"});
+  EXPECT_EQ(*Solver(problem).solve(), std::vector<int>(5, 1));
+}
+
+TEST(Solver, RefusesWhatIsTooWideByName) {
+  Problem problem;
+  for (int v = 0; v < 8; ++v)
+    problem.variables.push_back({std::vector<Time>(10, 1), 0, "op" + std::to_string(v)});
+  for (int a = 0; a < 8; ++a)
+    for (int b = a + 1; b < 8; ++b)
+      problem.pairs.push_back({a, b, std::vector<Time>(100, 1)});
+  SolverOptions options;
+  options.tableLimit = 1000;
+  Solver solver(problem, options);
+  EXPECT_FALSE(solver.solve());
+  EXPECT_EQ(solver.error().kind, SolverError::TooWide);
+  EXPECT_NE(solver.error().message.find("op3"), std::string::npos);
+}
+
+TEST(Solver, RefusesMalformedProblems) {
+  Problem problem;
+  problem.variables = {{{1, 2}, 0, "a"}, {{1}, 0, "b"}};
+  problem.pairs = {{0, 1, {1}}};
+  Solver solver(problem);
+  EXPECT_FALSE(solver.solve());
+  EXPECT_EQ(solver.error().kind, SolverError::Malformed);
+}
+
+TEST(Solver, OfNothingIsNothing) {
+  Solver solver(Problem{});
+  EXPECT_TRUE(solver.solve());
+  EXPECT_EQ(solver.optimum(), 0);
+}
+
+/// A residual stream with two branches a layer, and one mask that all layers read.
+Problem layers(int count, int strategies) {
+  std::mt19937_64 random(11);
+  Problem problem;
+  auto variable = [&](uint64_t hash) {
+    Variable v;
+    v.hash = hash;
+    for (int s = 0; s < strategies; ++s)
+      v.unary.push_back(Time(random() % 1000));
+    problem.variables.push_back(v);
+    return int(problem.variables.size()) - 1;
+  };
+  auto connect = [&](int a, int b) {
+    Pair pair{a, b, {}};
+    for (int i = 0; i < strategies * strategies; ++i)
+      pair.table.push_back(Time(random() % 1000));
+    problem.pairs.push_back(pair);
+  };
+  int mask = variable(999), stream = variable(0);
+  for (int layer = 0; layer < count; ++layer)
+    for (int branch = 0; branch < 2; ++branch) {
+      int last = stream;
+      for (int op = 0; op < 7; ++op) {
+        int next = variable(uint64_t(branch * 10 + op + 1));
+        connect(last, next);
+        if (branch == 0 && op == 3) {
+          connect(mask, next);
+          for (int copy = 0; copy < 2; ++copy) { // keys and values
+            int side = variable(uint64_t(50 + copy));
+            connect(last, side);
+            connect(side, next);
+          }
+        }
+        last = next;
+      }
+      int sum = variable(uint64_t(branch * 10 + 9));
+      connect(stream, sum);
+      connect(last, sum);
+      stream = sum;
+    }
+  return problem;
+}
+
+TEST(Solver, PrintsItsTimeOnDeepModels) {
+  for (int strategies : {10, 25})
+    for (int count : {12, 96}) {
+      Problem problem = layers(count, strategies);
+      auto start = std::chrono::steady_clock::now();
+      Solver solver(problem);
+      ASSERT_TRUE(solver.solve());
+      double solveMs = std::chrono::duration<double, std::milli>(
+                           std::chrono::steady_clock::now() - start).count();
+      start = std::chrono::steady_clock::now();
+      auto marginals = solver.minMarginals();
+      double marginalMs = std::chrono::duration<double, std::milli>(
+                              std::chrono::steady_clock::now() - start).count();
+      for (const auto &marginal : marginals)
+        EXPECT_EQ(*std::min_element(marginal.begin(), marginal.end()), solver.optimum());
+      std::printf("%d layers, %zu variables, %d strategies, width %d: %.1f ms, "
+                  "min-marginals %.1f ms\n",
+                  count, problem.variables.size(), strategies, solver.width(), solveMs,
+                  marginalMs);
+    }
+}
+
+} // namespace
