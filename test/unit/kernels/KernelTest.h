@@ -40,6 +40,10 @@ struct Buffer {
   }
   int64_t count() const { return int64_t(bytes.size()) / byteSize(desc.type); }
   template <typename T> T *as() { return reinterpret_cast<T *>(bytes.data()); }
+  bool isSigned() const {
+    return desc.type != DType::U8 && desc.type != DType::U32 &&
+           desc.type != DType::U64 && desc.type != DType::Bool;
+  }
   double get(int64_t i) const {
     double value = 0;
     loadRow<double>(desc.type, bytes.data() + i * byteSize(desc.type), 1,
@@ -84,8 +88,7 @@ struct Buffer {
     bool floating = desc.type == DType::F64 || desc.type == DType::F32 ||
                     desc.type == DType::F16 || desc.type == DType::BF16;
     std::normal_distribution<double> normal(0, scale);
-    std::uniform_int_distribution<int> integers(desc.type == DType::U8 ? 0 : -9,
-                                                9);
+    std::uniform_int_distribution<int> integers(isSigned() ? -9 : 0, 9);
     for (int64_t i = 0; i < count(); ++i)
       set(i, floating ? normal(random) : integers(random));
     return *this;
