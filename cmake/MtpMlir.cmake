@@ -53,7 +53,8 @@ function(mtp_mlir_executable name)
   endif()
 endfunction()
 
-file(WRITE ${CMAKE_BINARY_DIR}/MtpPch.cpp "// Only carries the precompiled header.\n")
+# Written only if it differs: a new one would recompile everything.
+file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/MtpPch.cpp CONTENT "// Only carries the precompiled header.\n")
 add_library(MtpPch OBJECT ${CMAKE_BINARY_DIR}/MtpPch.cpp)
 target_include_directories(MtpPch SYSTEM PUBLIC ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS} ${CMAKE_BINARY_DIR})
 target_precompile_headers(MtpPch PRIVATE ${MTP_PCH_HEADER})
