@@ -104,6 +104,7 @@ SmallVector<Value> AttentionOp::localize(Localizer &localizer, ValueRange operan
   }
   auto local = AttentionOp::create(builder, getLoc(), results, operands[0], operands[1], operands[2], mask,
                                    start, getScaleAttr(), getCausalAttr(), getCausalOffsetAttr(),
-                                   getSoftcapAttr(), getMaskedRowZeroAttr());
+                                   getSoftcapAttr(), getMaskedRowZeroAttr(),
+                                   getMaskedRowUniformAttr());
   return SmallVector<Value>(local->getResults());
 }

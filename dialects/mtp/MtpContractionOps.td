@@ -56,7 +56,8 @@ def Mtp_AttentionOp : Mtp_Op<"attention",
     broadcasts to (b, h, s, t). With `causal` query i sees keys j ≤ i + offset,
     where offset is `causal_offset` plus the optional operand `query_start` (a
     scalar, for blocks of queries). `softcap` c > 0 is c·tanh(x/c) before the
-    mask. `masked_row_zero`: a row without any key gives 0; otherwise what the
+    mask. A row without any key gives 0 with `masked_row_zero`, the mean of all
+    values with `masked_row_uniform` (equal finite scores), otherwise what the
     softmax of its scores gives (NaN where all are -inf). The second result is
     the logarithm of the sum of exponentials of a row, (b, h, s).
 
@@ -74,7 +75,7 @@ def Mtp_AttentionOp : Mtp_Op<"attention",
                        F64Attr:$scale, UnitAttr:$causal,
                        DefaultValuedAttr<I64Attr, "0">:$causal_offset,
                        DefaultValuedAttr<F64Attr, "0.0">:$softcap,
-                       UnitAttr:$masked_row_zero);
+                       UnitAttr:$masked_row_zero, UnitAttr:$masked_row_uniform);
   let results = (outs Mtp_Tensor:$result, Mtp_Tensor:$logsumexp);
   let assemblyFormat = [{
     $query `,` $key `,` $value (`mask` $mask^)? (`query_start` $query_start^)? attr-dict

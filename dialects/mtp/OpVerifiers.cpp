@@ -208,6 +208,8 @@ LogicalResult ConvolutionOp::verify() {
 LogicalResult AttentionOp::verify() {
   if (getSoftcap().convertToDouble() < 0)
     return emitOpError() << "softcap is negative";
+  if (getMaskedRowZero() && getMaskedRowUniform())
+    return emitOpError() << "a row without any key cannot be zero and uniform";
   if (getQueryStart() && typeOf(getQueryStart()).getRank() != 0)
     return emitOpError() << "query_start is a scalar";
   return success();

@@ -35,7 +35,7 @@ struct AttentionProblem {
   int64_t batch, heads, keyHeads, group, queries, keys, depth, valueDepth;
   bool hasMask = false, hasLogsumexp = false, causal = false,
        roundToBf16 = false;
-  bool zeroMaskedRows = false;
+  bool zeroMaskedRows = false, uniformMaskedRows = false;
   double scale = 1, softcap = 0, maskValue = 0;
   int64_t offset = 0, offsetRankValue = -1, windowLeft = -1, windowRight = -1;
   int maskAt = -1, yAt = -1;
@@ -79,8 +79,10 @@ AttentionProblem readAttention(SiteReader &reader) {
                                      reader.context.rankValueCount - 1);
   p.windowLeft = reader.integer("windowLeft", -1, -1, most);
   p.windowRight = reader.integer("windowRight", -1, -1, most);
-  p.zeroMaskedRows =
-      reader.choice("maskedRow", "softmax", {"softmax", "zero"}) == "zero";
+  std::string maskedRow =
+      reader.choice("maskedRow", "softmax", {"softmax", "zero", "uniform"});
+  p.zeroMaskedRows = maskedRow == "zero";
+  p.uniformMaskedRows = maskedRow == "uniform";
   p.hasLogsumexp = reader.flag("logsumexp", false);
   p.roundToBf16 = reader.choice("compute", "", {"bf16"}) == "bf16";
   reader.require(!p.roundToBf16 || p.q.type != DType::F64,
@@ -152,6 +154,7 @@ private:
   void visit(Work &work, const Block &block, int64_t panel) const;
   void applyMask(Work &work, const Block &block, int64_t panel) const;
   void hideKeys(Work &work, const Block &block, int64_t panel) const;
+  void meanOfValues(Work &work) const;
   void storeResults(Work &work) const;
 
   /// Element offset of row `row` in a tensor of [B, H, S, ...].
@@ -337,6 +340,23 @@ void Attention<T>::visit(Work &work, const Block &block, int64_t panel) const {
                   o + d * lanes, lanes, true);
 }
 
+/// The mean of all values of the key head into `work.row`: what a row of equal
+/// finite scores gives.
+template <typename T> void Attention<T>::meanOfValues(Work &work) const {
+  const char *v = work.buffers[2] + (work.batch * p.v.strides[0] +
+                                     work.keyHead * p.v.strides[1]) *
+                                        byteSize(p.v.type);
+  std::vector<double> total(p.valueDepth, 0);
+  for (int64_t j = 0; j < p.keys; ++j) {
+    loadRow<T>(p.v.type, v + j * p.v.strides[2] * byteSize(p.v.type),
+               p.v.strides[3], work.row, 1, p.valueDepth, p.roundToBf16);
+    for (int64_t d = 0; d < p.valueDepth; ++d)
+      total[d] += work.row[d];
+  }
+  for (int64_t d = 0; d < p.valueDepth; ++d)
+    work.row[d] = T(total[d] / double(p.keys));
+}
+
 template <typename T> void Attention<T>::storeResults(Work &work) const {
   int64_t size = byteSize(p.y.type);
   for (int64_t i = 0; i < work.count; ++i) {
@@ -350,6 +370,8 @@ template <typename T> void Attention<T>::storeResults(Work &work) const {
       work.row[d] = o[d * lanes] * factor;
     if (masked && (p.keys == 0 || p.zeroMaskedRows))
       std::fill_n(work.row, p.valueDepth, T(0)); // hidden values may be NaN
+    else if (masked && p.uniformMaskedRows)
+      meanOfValues(work);
     char *y = work.buffers[p.yAt] + rowOffset(p.y, work, work.first + i) * size;
     storeRow<T>(p.y.type, work.row, y, p.y.strides[3], p.valueDepth);
     if (p.hasLogsumexp)
