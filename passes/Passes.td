@@ -24,4 +24,24 @@ def MtpSimplify : Pass<"mtp-simplify", "::mlir::ModuleOp"> {
   }];
 }
 
+def MtpRaise : Pass<"mtp-raise", "::mlir::ModuleOp"> {
+  let summary = "Recognise composite ops in the decomposed forms of exporters.";
+  let description = [{
+    LayerNorm, RMSNorm, GELU (erf and tanh), SiLU, rotary embedding, and attention
+    with its scale, masks, cap and repeated key heads. Only for speed: numbers
+    are right without it.
+
+    ```mlir
+    %s = mtp.matmul %q, %k {transpose_rhs} : (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x8xf32>
+    %c = mtp.mul %s, %scale : (tensor<2x4x8x8xf32>, tensor<f32>) -> tensor<2x4x8x8xf32>
+    %p = mtp.softmax %c dim 3 : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+    %y = mtp.matmul %p, %v : (tensor<2x4x8x8xf32>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+    ```
+    becomes
+    ```mlir
+    %y, %l = mtp.attention %q, %k, %v {scale = 0.25 : f64} : (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>) -> (tensor<2x4x8x16xf32>, tensor<2x4x8xf32>)
+    ```
+  }];
+}
+
 #endif // MTP_PASSES_TD

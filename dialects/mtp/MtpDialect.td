@@ -83,7 +83,7 @@ class Mtp_Enum<string enumName, list<string> names>
 }
 class Mtp_EnumAttr<EnumAttrInfo info, string attrMnemonic>
     : EnumAttr<Mtp_Dialect, info, attrMnemonic> {
-  let assemblyFormat = "`<` $value `>`";
+  let assemblyFormat = "$value";
 }
 
 def Mtp_Compare : Mtp_Enum<"Compare", ["eq", "ne", "lt", "le", "gt", "ge"]>;

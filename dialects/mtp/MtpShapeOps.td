@@ -152,7 +152,7 @@ def Mtp_ScatterElementsOp : Mtp_MoveOp<"scatter_elements"> {
   let description = [{
     As ONNX ScatterElements.
     ```mlir
-    %y = mtp.scatter_elements %x[%i], %u dim 0 combine <add> : (tensor<4xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<4xf32>
+    %y = mtp.scatter_elements %x[%i], %u dim 0 combine add : (tensor<4xf32>, tensor<2xi64>, tensor<2xf32>) -> tensor<4xf32>
     ```
   }];
   let arguments = (ins Mtp_Tensor:$data, Mtp_Tensor:$indices, Mtp_Tensor:$updates,
@@ -165,7 +165,7 @@ def Mtp_ScatterNdOp : Mtp_MoveOp<"scatter_nd"> {
   let description = [{
     As ONNX ScatterND.
     ```mlir
-    %y = mtp.scatter_nd %x[%i], %u combine <none> : (tensor<4xf32>, tensor<2x1xi64>, tensor<2xf32>) -> tensor<4xf32>
+    %y = mtp.scatter_nd %x[%i], %u combine none : (tensor<4xf32>, tensor<2x1xi64>, tensor<2xf32>) -> tensor<4xf32>
     ```
   }];
   let arguments = (ins Mtp_Tensor:$data, Mtp_Tensor:$indices, Mtp_Tensor:$updates, Mtp_CombineAttr:$combine);

@@ -104,20 +104,27 @@ private:
     for (int factor : dimFactors) {
       int64_t size = rule.factors[factor].size;
       inner = size == 0 ? 0 : inner / size;
-      int64_t parts = 1;
+      int64_t parts = 1, unit = 0;
       for (int axis : order) {
-        if (cases[axis] != AxisCase{AxisCase::Row::Sharded, factor})
+        AxisCase c = cases[axis];
+        if (c.row != AxisCase::Row::Sharded || c.index != factor)
           continue;
+        if (unit && unit != c.unit) {
+          fail("factor " + Twine(rule.factors[factor].name) + " is cut in units of " +
+               Twine(unit) + " and of " + Twine(c.unit));
+          return false;
+        }
+        unit = c.unit;
         if (!mayCut) {
           fail("factor " + Twine(rule.factors[factor].name) +
                " lies behind a factor that is not cut to size 1");
           return false;
         }
         layout.shard(axis, dim);
-        layout.dims[dim].unit = std::max<int64_t>(inner, 1);
+        layout.dims[dim].unit = std::max<int64_t>(inner * unit, 1);
         parts *= mesh.axes[axis].size;
       }
-      mayCut &= parts == size;
+      mayCut &= parts == size && unit <= 1;
     }
     return true;
   }

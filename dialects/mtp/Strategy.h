@@ -30,9 +30,12 @@ namespace mtp {
 struct AxisCase {
   enum class Row : uint8_t { Invariant, Replicated, Sharded, Linear, Max, Min } row;
   int index = 0; ///< Sharded: the factor; Linear: index of the linear set
+  /// Sharded: blocks are multiples of so many elements of the factor, because a
+  /// neighbouring op splits it: 30 heads x 64 in one dimension have unit 64.
+  int64_t unit = 1;
 
   bool operator==(const AxisCase &other) const {
-    return row == other.row && index == other.index;
+    return row == other.row && index == other.index && unit == other.unit;
   }
   /// "invariant", "sharded b", "linear 0&1": for messages and tables.
   std::string text(const ShardingRule &rule) const;
@@ -56,7 +59,7 @@ struct Strategy {
 /// Combines one case per axis into layouts. Axes on one factor nest in mesh
 /// order (slowest is major) unless `order` (a permutation of mesh axes, major
 /// first) says otherwise. Fails, with a reason, where the combination is not
-/// legal: a factor behind a major factor of the same dimension is sharded
+/// legal: two axes shard a factor in different units; a factor behind a major factor of the same dimension is sharded
 /// although that major factor is not cut to size 1 on every rank without
 /// padding; a tensor would have two kinds of reduction; a factor is whole; an
 /// axis of size 1 shards nothing (it may).

@@ -63,7 +63,10 @@ private:
       auto &fits = candidates.emplace_back();
       for (AxisCase c : all)
         if (fitsAxis(c, axis))
-          fits.push_back(c);
+          for (int64_t unit : unitsOf(c)) {
+            fits.push_back(c);
+            fits.back().unit = unit;
+          }
       if (fits.empty())
         return explain(axis);
     }
@@ -75,6 +78,32 @@ private:
     if (!why.empty())
       diagnostic << ": " << why;
     return diagnostic;
+  }
+
+  /// Units, in elements of the factor, that the tensors' layouts may mean.
+  SmallVector<int64_t, 2> unitsOf(AxisCase c) {
+    SmallVector<int64_t, 2> units{1};
+    if (c.row != AxisCase::Row::Sharded)
+      return units;
+    auto collect = [&](const TensorFactors &tensor, const Layout &layout) {
+      for (auto [factors, cut] : llvm::zip_equal(tensor, layout.dims)) {
+        if (!llvm::is_contained(factors, c.index))
+          continue;
+        int64_t inner = 1;
+        for (int factor : llvm::reverse(factors)) {
+          if (factor == c.index)
+            break;
+          inner *= rule.factors[factor].size;
+        }
+        if (inner > 0 && cut.unit % inner == 0 && !llvm::is_contained(units, cut.unit / inner))
+          units.push_back(cut.unit / inner);
+      }
+    };
+    for (auto [factors, layout] : llvm::zip_equal(rule.operands, operands))
+      collect(factors, layout);
+    for (auto [factors, layout] : llvm::zip_equal(rule.results, results))
+      collect(factors, layout);
+    return units;
   }
 
   /// The states on one axis, without order and units.
