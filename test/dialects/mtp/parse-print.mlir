@@ -55,3 +55,12 @@ func.func @constants_take_any_state() {
   %1 = mtp.iota dim 0 : tensor<8xi64, #mtp.layout<@mesh, dp = S(0), tp = S(0)>>
   return
 }
+
+// The product that feeds a split into three heads of 4 is cut in units of 4.
+// CHECK-LABEL: func.func @a_product_is_cut_in_units
+func.func @a_product_is_cut_in_units(%x: tensor<5x8xf32, #mtp.layout<@mesh, dp = R, tp = R>>,
+                                     %w: tensor<8x12xf32, #mtp.layout<@mesh, dp = S(1, unit 4), tp = R>>) {
+  // CHECK: mtp.matmul {{.*}} -> tensor<5x12xf32, #mtp.layout<@mesh, dp = S(1, unit 4), tp = R>>
+  %0 = mtp.matmul %x, %w : (tensor<5x8xf32, #mtp.layout<@mesh, dp = R, tp = R>>, tensor<8x12xf32, #mtp.layout<@mesh, dp = S(1, unit 4), tp = R>>) -> tensor<5x12xf32, #mtp.layout<@mesh, dp = S(1, unit 4), tp = R>>
+  return
+}
