@@ -19,7 +19,7 @@ def MtpSimplify : Pass<"mtp-simplify", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    %t = mtp.parameter @w recipe [#mtp.step<transpose, [1, 0]>] : tensor<64x256xf32>
+    %t = mtp.parameter @w recipe [#mtp.step<"transpose", [1, 0]>] : tensor<64x256xf32>
     ```
   }];
 }
