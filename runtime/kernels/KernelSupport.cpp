@@ -24,6 +24,8 @@ int64_t Tensor::elements() const {
 }
 
 bool Tensor::isRowMajor() const {
+  if (elements() == 0)
+    return true;
   int64_t expected = 1;
   for (int i = rank() - 1; i >= 0; --i) {
     if (shape[i] != 1 && strides[i] != expected)

@@ -31,7 +31,7 @@ struct Tensor {
   int64_t dim(int i) const { return shape[i < 0 ? rank() + i : i]; }
   int64_t stride(int i) const { return strides[i < 0 ? rank() + i : i]; }
   int64_t elements() const; ///< checked product of the shape
-  bool isRowMajor() const;  ///< dense; dimensions of size 1 don't count
+  bool isRowMajor() const; ///< dense or empty; dimensions of size 1 don't count
 };
 
 /// Row-major strides of `shape`.

@@ -50,6 +50,14 @@ static const std::map<std::string, Prepare> &kinds() {
   static const std::map<std::string, Prepare> table = {
       {"matmul", prepareMatmul},
       {"attention", prepareAttention},
+      {"topk", prepareTopK},
+      {"argmax", prepareArgMax},
+      {"argmin", prepareArgMax},
+      {"cumsum", prepareCumSum},
+      {"gather_nd", prepareGatherNd},
+      {"scatter_elements", prepareScatterElements},
+      {"scatter_nd", prepareScatterNd},
+      {"convolution", prepareConvolution},
   };
   return table;
 }

@@ -71,7 +71,7 @@
 // convolution  X [B, C, x1...], W [O, C / group, w1...], (bias [O])
 //           -> Y [B, O, y1...]
 //   strides, dilations: one integer a spatial dimension; pads: two (all begins,
-//   then all ends); group integer; bias bool. Types: f32, f64.
+//   then all ends); group integer; bias bool. Types: f32, f64, f16, bf16.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_RUNTIME_KERNELS_LIBRARYKERNEL_H

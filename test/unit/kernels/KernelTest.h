@@ -41,8 +41,9 @@ struct Buffer {
   int64_t count() const { return int64_t(bytes.size()) / byteSize(desc.type); }
   template <typename T> T *as() { return reinterpret_cast<T *>(bytes.data()); }
   bool isSigned() const {
-    return desc.type != DType::U8 && desc.type != DType::U32 &&
-           desc.type != DType::U64 && desc.type != DType::Bool;
+    return desc.type != DType::U8 && desc.type != DType::U16 &&
+           desc.type != DType::U32 && desc.type != DType::U64 &&
+           desc.type != DType::Bool;
   }
   double get(int64_t i) const {
     double value = 0;
@@ -63,6 +64,12 @@ struct Buffer {
     case DType::U32: {
       int32_t x = int32_t(value);
       std::memcpy(to, &x, 4);
+      break;
+    }
+    case DType::I16:
+    case DType::U16: {
+      int16_t x = int16_t(value);
+      std::memcpy(to, &x, 2);
       break;
     }
     case DType::I8:

@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- KernelBench.cpp - rates of the library kernels
+//-----------------------===//
+//
+// Prints GFLOP/s of matrix products (oneDNN and mtp's own tiles) and of fused
+// attention on the shapes of transformers. Usage: kernel-bench [threads]
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/kernels/LibraryKernel.h"
+#include "runtime/kernels/Matmul.h"
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+using namespace mtp;
+
+namespace {
+
+int threads = 1;
+
+/// The best time of repeated runs over 0.3 s, in seconds.
+double measure(LibraryKernel &kernel, char *const *buffers) {
+  using Clock = std::chrono::steady_clock;
+  std::string error;
+  MtpRank rank = {};
+  kernel.run(&rank, buffers, error);
+  double best = 1e9;
+  for (auto start = Clock::now();
+       Clock::now() - start < std::chrono::milliseconds(300);) {
+    auto begin = Clock::now();
+    kernel.run(&rank, buffers, error);
+    best = std::min(
+        best, std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  return best;
+}
+
+AlignedBytes numbers(DType type, int64_t count) {
+  AlignedBytes bytes{size_t(count * byteSize(type))};
+  for (int64_t i = 0; i < count; ++i) {
+    double value = double(i * 7919 % 2003) / 1001 - 1;
+    if (type == DType::F64)
+      reinterpret_cast<double *>(bytes.data())[i] = value;
+    else if (type == DType::F32)
+      reinterpret_cast<float *>(bytes.data())[i] = float(value);
+    else
+      reinterpret_cast<int64_t *>(bytes.data())[i] = i % 100;
+  }
+  return bytes;
+}
+
+void matmul(DType type, int64_t m, int64_t k, int64_t n) {
+  AlignedBytes a = numbers(type, m * k), b = numbers(type, k * n),
+               y = numbers(type, m * n);
+  MatmulProblem problem;
+  problem.m = m, problem.k = k, problem.n = n;
+  problem.a = {type, {}, k, 1};
+  problem.b = {type, {}, n, 1};
+  problem.y = {type, {}, n, 1};
+  problem.yAt = 2;
+  PrepareContext context;
+  context.threads = threads;
+  context.constant = {nullptr, b.data()};
+  char *buffers[] = {a.data(), b.data(), y.data()};
+  double flops = 2.0 * double(m) * double(k) * double(n) * 1e-9;
+  std::string reason;
+  double library = 0;
+  if (auto kernel = prepareOneDnnMatmul(problem, context, reason))
+    library = flops / measure(*kernel, buffers);
+  double own = flops / measure(*prepareTiledMatmul(problem, context), buffers);
+  std::printf(
+      "matmul    %s %4ld x %4ld x %5ld   oneDNN %7.1f   tiled %7.1f GFLOP/s\n",
+      name(type), long(m), long(k), long(n), library, own);
+}
+
+void attention(DType type, int64_t heads, int64_t s, int64_t t, int64_t d,
+               bool causal) {
+  LibrarySite site;
+  site.kind = "attention";
+  site.attributes = {{"scale", 1 / std::sqrt(double(d))}, {"causal", causal}};
+  auto tensor = [&](int64_t rows) {
+    return TensorDesc{
+        type, {1, heads, rows, d}, {heads * rows * d, d, heads * d, 1}};
+  };
+  site.operands = {tensor(s), tensor(t), tensor(t), tensor(s)};
+  AlignedBytes q = numbers(type, heads * s * d),
+               k = numbers(type, heads * t * d),
+               v = numbers(type, heads * t * d),
+               y = numbers(type, heads * s * d);
+  PrepareContext context;
+  context.threads = threads;
+  std::string error;
+  auto kernel = prepareLibraryKernel(site, context, error);
+  char *buffers[] = {q.data(), k.data(), v.data(), y.data()};
+  double pairs = causal ? double(s) * double(s + 1) / 2 : double(s) * double(t);
+  double flops = 4.0 * double(heads) * pairs * double(d) * 1e-9;
+  double seconds = measure(*kernel, buffers);
+  std::printf("attention %s heads %2ld, %4ld x %4ld, depth %3ld%s   %7.1f "
+              "GFLOP/s  %8.1f us\n",
+              name(type), long(heads), long(s), long(t), long(d),
+              causal ? ", causal" : "", flops / seconds, seconds * 1e6);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  threads = argc > 1 ? std::max(1, std::atoi(argv[1])) : 1;
+  for (DType type : {DType::F32, DType::F64, DType::I64})
+    for (auto [m, k, n] : {std::array<int64_t, 3>{1, 768, 768},
+                           {24, 768, 3072},
+                           {128, 768, 768},
+                           {128, 768, 3072},
+                           {128, 3072, 768},
+                           {512, 1024, 1024}})
+      matmul(type, m, k, n);
+  for (DType type : {DType::F32, DType::F64})
+    for (bool causal : {false, true}) {
+      for (int64_t s : {24, 128, 512, 2048})
+        attention(type, 12, s, s, 64, causal);
+      attention(type, 8, 512, 512, 32, causal);
+      attention(type, 8, 512, 512, 128, causal);
+    }
+  attention(DType::F32, 12, 1, 1024, 64, false);
+  return 0;
+}
