@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- KernelBench.cpp - rates of the library kernels
-//-----------------------===//
+//===- KernelBench.cpp - rates of the library kernels ---------------------===//
 //
 // Prints GFLOP/s of matrix products (oneDNN and mtp's own tiles) and of fused
 // attention on the shapes of transformers. Usage: kernel-bench [threads]

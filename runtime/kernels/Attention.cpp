@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Attention.cpp - softmax(Q K') V without a stored score matrix
-//---------===//
+//===- Attention.cpp - softmax(Q K') V without a stored score matrix ------===//
 //
 // A task takes a block of queries of one key head; the queries of all heads
 // that read it count as one list (head in group major). Queries lie along the
@@ -38,7 +37,8 @@ struct AttentionProblem {
   bool zeroMaskedRows = false, uniformMaskedRows = false;
   double scale = 1, softcap = 0, maskValue = 0;
   int64_t offset = 0, offsetRankValue = -1, windowLeft = -1, windowRight = -1;
-  int maskAt = -1, yAt = -1;
+  int maskAt = -1, startAt = -1, yAt = -1;
+  DType startType = DType::I64;
 };
 
 AttentionProblem readAttention(SiteReader &reader) {
@@ -102,6 +102,14 @@ AttentionProblem readAttention(SiteReader &reader) {
                          toString(p.mask));
       p.mask.strides[4 - i] = mask.dim(-i) == 1 ? 0 : mask.stride(-i);
     }
+  }
+  if (reader.flag("queryStart", false)) {
+    p.startAt = reader.position();
+    Tensor start = reader.next("queryStart");
+    p.startType = start.type;
+    reader.require(start.elements() == 1 &&
+                       (start.type == DType::I64 || start.type == DType::I32),
+                   "queryStart is " + toString(start) + ", not one i64 or i32");
   }
   p.yAt = reader.position();
   p.y = reader.next("Y");
@@ -419,6 +427,13 @@ bool Attention<T>::run(const MtpRank *rank, char *const *buffers,
   int64_t offset = p.offset;
   if (p.offsetRankValue >= 0)
     offset += rank->rankValues[p.offsetRankValue];
+  if (p.startAt >= 0)
+    offset += p.startType == DType::I64
+                  ? *reinterpret_cast<const int64_t *>(buffers[p.startAt])
+                  : *reinterpret_cast<const int32_t *>(buffers[p.startAt]);
+  // Far beyond any tensor, so that sums below can't overflow.
+  constexpr int64_t most = int64_t(1) << 60;
+  offset = std::clamp(offset, -most, most);
   char *memory = scratch->data();
   parallelFor(threads, p.batch * p.keyHeads * tasksPerHead,
               [&](int64_t index, int thread) {

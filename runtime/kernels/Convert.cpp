@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Convert.cpp
-//----------------------------------------------------------===//
+//===- Convert.cpp --------------------------------------------------------===//
 #include "runtime/kernels/Convert.h"
 #include <cmath>
 #include <type_traits>

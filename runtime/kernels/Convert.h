@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Convert.h - between storage types and computing types
-//----------------===//
+//===- Convert.h - between storage types and computing types --------------===//
 #ifndef MTP_RUNTIME_KERNELS_CONVERT_H
 #define MTP_RUNTIME_KERNELS_CONVERT_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Convolution.cpp - N-d convolution as a matrix product
-//-----------------===//
+//===- Convolution.cpp - N-d convolution as a matrix product --------------===//
 //
 // Windows are copied to rows, [positions, C / group * window] for each group,
 // and multiplied by the weights, which are packed once where they are constant.

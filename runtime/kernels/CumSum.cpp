@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- CumSum.cpp - running sums along an axis
-//-------------------------------===//
+//===- CumSum.cpp - running sums along an axis ----------------------------===//
 #include "runtime/kernels/ElementTypes.h"
 #include "runtime/kernels/KernelSupport.h"
 #include "runtime/kernels/Parallel.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ElementTypes.h - from a DType to a C++ type
-//---------------------------===//
+//===- ElementTypes.h - from a DType to a C++ type ------------------------===//
 #ifndef MTP_RUNTIME_KERNELS_ELEMENTTYPES_H
 #define MTP_RUNTIME_KERNELS_ELEMENTTYPES_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- KernelSupport.cpp
-//----------------------------------------------------===//
+//===- KernelSupport.cpp --------------------------------------------------===//
 #include "runtime/kernels/KernelSupport.h"
 #include <cmath>
 

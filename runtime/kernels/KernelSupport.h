@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- KernelSupport.h - what all library kernels share
-//---------------------===//
+//===- KernelSupport.h - what all library kernels share -------------------===//
 //
 // Checked access to a LibrarySite while a kernel is prepared. Anything that is
 // wrong is thrown as a KernelError, which prepareLibraryKernel() turns into its

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- LibraryKernel.cpp - registry of kinds, packed constants, scratch
-//-----===//
+//===- LibraryKernel.cpp - registry of kinds, packed constants, scratch ---===//
 #include "runtime/kernels/LibraryKernel.h"
 #include "runtime/kernels/KernelSupport.h"
 #include <cstdlib>

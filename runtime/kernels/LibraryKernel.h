@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- LibraryKernel.h - kernels that are called, not compiled
-//-------------===//
+//===- LibraryKernel.h - kernels that are called, not compiled ------------===//
 //
 // A LibrarySite of an artifact names a kind, attributes and operand shapes.
 // prepareLibraryKernel() checks all of them once, at load, and returns an
@@ -30,8 +29,8 @@
 //   A and B of i8, u8 with Y of i32; 16 bit A and B with Y of f32.
 //   K = 0 gives a product of zeros.
 //
-// attention Q [B, H, S, D], K [B, Hkv, T, D], V [B, Hkv, T, Dv], (mask)
-//           -> Y [B, H, S, Dv], (logsumexp [B, H, S])
+// attention Q [B, H, S, D], K [B, Hkv, T, D], V [B, Hkv, T, Dv], (mask),
+//           (queryStart) -> Y [B, H, S, Dv], (logsumexp [B, H, S])
 //   Y = softmax(cap(scale Q K') + mask) V. Query head h reads key head
 //   h / (H / Hkv). All strides are free, so that memory in [B, S, H, D] order
 //   is read and written where it lies. Scores are never stored: keys are
@@ -42,13 +41,15 @@
 //   maskValue      number   what replaces a score under a bool mask, default
 //   -inf causal         bool     query i sees the keys j <= i + offset only
 //   causalOffset   integer  default 0
+//   queryStart     bool     next input is one i64 or i32, added to the offset
 //   causalOffsetRankValue  integer index into MtpRank::rankValues, added
 //   softcap        number   c > 0: cap(x) = c tanh(x / c); 0: none (default)
 //   windowLeft, windowRight  integer, -1 none: query i sees the keys with
 //                  i + offset - left <= j <= i + offset + right only
 //   maskedRow      "softmax" (default): a row without any visible key is NaN,
 //   as
-//                  softmax of nothing but -inf is; "zero": such a row is 0
+//                  softmax of nothing but -inf is; "zero": such a row is 0;
+//                  "uniform": the mean of all values (equal finite scores)
 //   logsumexp      bool     second result; -inf for a row without visible keys
 //   compute        "bf16"   operands of both products are rounded to bf16
 //   Types: f32, f64, f16, bf16 (the latter two computed in f32); logsumexp is

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Matmul.cpp - checks a matrix product and chooses who computes it
-//-----===//
+//===- Matmul.cpp - checks a matrix product and chooses who computes it ---===//
 #include "runtime/kernels/Matmul.h"
 #include <algorithm>
 

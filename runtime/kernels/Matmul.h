@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Matmul.h - a checked matrix product
-//----------------------------------===//
+//===- Matmul.h - a checked matrix product --------------------------------===//
 #ifndef MTP_RUNTIME_KERNELS_MATMUL_H
 #define MTP_RUNTIME_KERNELS_MATMUL_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- MatmulOneDnn.cpp - matrix products in f32 and bf16 by oneDNN
-//----------===//
+//===- MatmulOneDnn.cpp - matrix products in f32 and bf16 by oneDNN -------===//
 #include "runtime/kernels/Convert.h"
 #include "runtime/kernels/Matmul.h"
 #include "runtime/kernels/Parallel.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- MicroKernels.cpp - choice of the instruction set
-//---------------------===//
+//===- MicroKernels.cpp - choice of the instruction set -------------------===//
 #include "runtime/kernels/MicroKernels.h"
 
 namespace mtp {

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- MicroKernels.h - inner loops, one version per instruction set
-//-------===//
+//===- MicroKernels.h - inner loops, one version per instruction set ------===//
 //
 // The innermost loops of products and attention. MicroKernels.inc is compiled
 // once for each instruction set into a table of functions; microKernels() picks

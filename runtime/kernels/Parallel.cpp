@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Parallel.cpp
-//---------------------------------------------------------===//
+//===- Parallel.cpp -------------------------------------------------------===//
 #include "runtime/kernels/Parallel.h"
 #include <algorithm>
 #include <atomic>

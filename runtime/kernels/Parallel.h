@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Parallel.h - loops over the threads of one rank
-//----------------------===//
+//===- Parallel.h - loops over the threads of one rank --------------------===//
 //
 // Threads come from libgomp, the only OpenMP runtime of the process (oneDNN
 // brings it), through its C entry points: no compiler support is needed.

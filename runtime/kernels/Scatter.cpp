@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Scatter.cpp - scatter_elements, scatter_nd, gather_nd
-//-----------------===//
+//===- Scatter.cpp - scatter_elements, scatter_nd, gather_nd --------------===//
 //
 // Updates go one after the other, in row-major order of the indices, on one
 // thread: indices may repeat.

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Selection.cpp - topk, argmax, argmin
-//---------------------------------===//
+//===- Selection.cpp - topk, argmax, argmin -------------------------------===//
 #include "runtime/kernels/ElementTypes.h"
 #include "runtime/kernels/KernelSupport.h"
 #include "runtime/kernels/Parallel.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- TiledMatmul.cpp - matrix products by mtp's own tiles
-//-----------------===//
+//===- TiledMatmul.cpp - matrix products by mtp's own tiles ---------------===//
 //
 // B is packed into panels (constants once, at load), A a block of rows at a
 // time. A task computes blockRows x blockColumns of one batch: over K in steps

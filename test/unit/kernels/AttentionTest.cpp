@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- AttentionTest.cpp - fused attention against the definition
-//-----------===//
+//===- AttentionTest.cpp - fused attention against the definition ---------===//
 #include "KernelTest.h"
 
 using namespace mtp;
@@ -183,6 +182,21 @@ TEST(Attention, CausalOffsetComesFromARankValue) {
         x, 0, 1, 7);
 }
 
+TEST(Attention, QueryStartIsAddedToTheOffset) {
+  for (DType type : {DType::I64, DType::I32}) {
+    Operands x(DType::F32, {1, 2, 2, 9, 20, 8, 8});
+    Buffer start(type, {}), offset = x.y;
+    start.set(0, 7);
+    Call call("attention",
+              {{"scale", 0.3}, {"causal", true}, {"queryStart", true}});
+    ASSERT_TRUE(call.run({&x.q, &x.k, &x.v, &start, &x.y})) << call.error;
+    Call same("attention",
+              {{"scale", 0.3}, {"causal", true}, {"causalOffset", 7}});
+    ASSERT_TRUE(same.run({&x.q, &x.k, &x.v, &offset})) << same.error;
+    EXPECT_EQ(x.y.bytes, offset.bytes);
+  }
+}
+
 TEST(Attention, WindowsHideKeysOnBothSides) {
   for (DType type : {DType::F32, DType::F64})
     for (const Sizes &n : manySizes)
@@ -228,7 +242,7 @@ TEST(Attention, FullyMaskedRowsFollowSoftmaxOrAreZero) {
     double least =
         type == DType::F64 ? -1.7976931348623157e308 : -3.4028234663852886e38;
     for (double value : {-HUGE_VAL, least})
-      for (const char *row : {"softmax", "zero"}) {
+      for (const char *row : {"softmax", "zero", "uniform"}) {
         for (int64_t i = 0; i < 200; ++i)
           x.mask.set(i, value);
         json attributes = {{"scale", 0.1}, {"maskedRow", row}, {"mask", true}};
@@ -238,7 +252,7 @@ TEST(Attention, FullyMaskedRowsFollowSoftmaxOrAreZero) {
         for (int64_t j = 0; j < 200; ++j)
           mean += x.v.get(j * 8) / 200;
         double first = x.y.get(0);
-        if (std::isfinite(value))
+        if (std::isfinite(value) || std::string(row) == "uniform")
           EXPECT_NEAR(first, mean, 1e-6);
         else if (std::string(row) == "zero")
           EXPECT_EQ(first, 0);

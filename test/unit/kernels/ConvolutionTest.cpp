@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ConvolutionTest.cpp - convolution against the definition
-//--------------===//
+//===- ConvolutionTest.cpp - convolution against the definition -----------===//
 #include "KernelTest.h"
 
 using namespace mtp;

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- IndexingTest.cpp - topk, argmax, cumsum, scatter, gather
-//--------------===//
+//===- IndexingTest.cpp - topk, argmax, cumsum, scatter, gather -----------===//
 #include "KernelTest.h"
 
 using namespace mtp;

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- KernelTest.h - helpers of the library kernels' tests
-//-----------------===//
+//===- KernelTest.h - helpers of the library kernels' tests ---------------===//
 #ifndef MTP_TEST_UNIT_KERNELS_KERNELTEST_H
 #define MTP_TEST_UNIT_KERNELS_KERNELTEST_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- MatmulTest.cpp - matrix products against a double loop
-//---------------===//
+//===- MatmulTest.cpp - matrix products against a double loop -------------===//
 #include "runtime/kernels/Matmul.h"
 #include "KernelTest.h"
 
