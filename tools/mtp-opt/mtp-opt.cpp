@@ -3,6 +3,7 @@
 //===- mtp-opt.cpp - inspect modules and run passes ------------------------===//
 
 #include "dialects/mtp/MtpDialect.h"
+#include "dialects/spmd/SpmdDialect.h"
 #include "passes/Passes.h"
 
 #include "mlir/InitAllDialects.h"
@@ -12,7 +13,7 @@
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
-  registry.insert<mtp::MtpDialect>();
+  registry.insert<mtp::MtpDialect, mtp::spmd::SpmdDialect>();
   mlir::registerAllPasses();
   mtp::registerMtpPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "mtp-opt: inspects modules and runs passes\n", registry));
