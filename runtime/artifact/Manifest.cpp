@@ -38,7 +38,8 @@ MTP_ENUM_NAMES(DType, "f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8",
 MTP_ENUM_NAMES(Source::Kind, "file", "embedded")
 MTP_ENUM_NAMES(RecipeStep::Kind, "transpose", "slice", "reshape")
 MTP_ENUM_NAMES(RankValue::Kind, "offset", "valid", "coordinate")
-MTP_ENUM_NAMES(BufferRef::Space, "arena", "parameter", "input", "output")
+MTP_ENUM_NAMES(BufferRef::Space, "arena", "parameter", "input", "output",
+               "rank_value")
 MTP_ENUM_NAMES(CollectiveSite::Kind, "all_reduce", "all_gather",
                "reduce_scatter", "all_to_all", "permute")
 MTP_ENUM_NAMES(CollectiveSite::Reduction, "sum", "max", "min")

@@ -102,6 +102,9 @@ struct ProgramChecker {
       return local(at(entry.inputs).layout);
     case BufferRef::Space::Output:
       return local(at(entry.outputs).layout);
+    case BufferRef::Space::RankValue:
+      at(artifact.rankValues);
+      return sizeof(int64_t);
     }
     throw Invalid(what + " lies in an unknown space");
   }

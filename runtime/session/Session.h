@@ -11,6 +11,10 @@
 // Nothing here throws or exits. A session is used by one thread at a time. Once
 // a rank has failed, the session is dead: every later call returns that error.
 //
+// If a rank doesn't end after a failure (it hangs in a kernel), the call returns
+// all the same and the rank's thread and memory are left behind: a tool then ends
+// its process with std::_Exit.
+//
 //===----------------------------------------------------------------------===//
 #ifndef MTP_RUNTIME_SESSION_SESSION_H
 #define MTP_RUNTIME_SESSION_SESSION_H
@@ -83,6 +87,11 @@ public:
                                          Error &error);
   virtual ~Session() = default;
 
+  /// The entry that takes inputs of these shapes, -1 if none does.
+  virtual int selectEntry(const TensorMap &inputs) const = 0;
+  /// checkInputs() on this session's artifact.
+  virtual bool check(const TensorMap &inputs, Error &error) const = 0;
+
   /// One step. `outputs` gets the whole tensors.
   virtual bool run(const TensorMap &inputs, TensorMap &outputs,
                    Error &error) = 0;
@@ -104,6 +113,8 @@ public:
   /// Extra bytes of packed weights and scratch that library kernels keep,
   /// largest of all ranks.
   virtual int64_t libraryBytesPerRank() const = 0;
+  /// How the library kernels compute: "matmul: oneDNN brg:avx512_core".
+  virtual std::vector<std::string> implementations() const = 0;
   virtual int ranks() const = 0;
   virtual int threadsPerRank() const = 0;
   virtual const Artifact &artifact() const = 0;

@@ -1,0 +1,212 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- RankLoad.cpp - what a rank does before its first step ---------------===//
+#include "runtime/kernels/Parallel.h"
+#include "runtime/program/Rank.h"
+#include "runtime/support/Error.h"
+
+#include <algorithm>
+
+using namespace mtp;
+
+Rank::Rank(World &world, int index, std::unique_ptr<Communicator> communicator)
+    : world(world), artifact(world.artifact), index(index),
+      coordinates(artifact.axes.coordinates(index)),
+      comm(std::move(communicator)), parameters(artifact, world.files, index),
+      keep(artifact.parameters.size(), false) {
+  for (const RankValue &value : artifact.rankValues) {
+    if (value.kind == RankValue::Kind::Coordinate) {
+      rankValues.push_back(coordinates[value.sharding.axes[0]]);
+      continue;
+    }
+    Block block =
+        blockOf(value.extent, value.sharding, artifact.axes, coordinates);
+    rankValues.push_back(value.kind == RankValue::Kind::Offset ? block.offset
+                                                               : block.valid);
+  }
+  abi.abiVersion = MTP_ABI_VERSION;
+  abi.math = mathTable();
+  abi.rankValues = rankValues.data();
+  abi.seed = world.options.seed;
+  abi.fault = &fault;
+}
+
+void Rank::load() {
+  static const std::string loading = "loading weights";
+  world.crew->note(index, &loading);
+  setLibraryThreads(world.options.threadsPerRank);
+  checkSources();
+  prepareLibrary();
+  loadOthers();
+  allocate();
+  buildPrograms();
+}
+
+void Rank::checkSources() {
+  if (!world.options.checkSources)
+    return;
+  // Each rank checks its share; a failure of one stops all.
+  auto ranks = static_cast<size_t>(world.crew->ranks());
+  for (size_t i = static_cast<size_t>(index); i < artifact.parameters.size();
+       i += ranks) {
+    world.crew->checkStopped();
+    world.files.checkHash(i);
+  }
+}
+
+void Rank::prepareLibrary() {
+  // How many calls still have to look at a parameter.
+  std::vector<int64_t> waiting(artifact.parameters.size(), 0);
+  auto forEachParameter = [](const Instruction &step, auto &&use) {
+    for (const BufferRef &ref : step.buffers)
+      if (ref.space == BufferRef::Space::Parameter)
+        use(ref.index);
+  };
+  for (const Entry &entry : artifact.entries)
+    for (const Instruction &step : entry.program)
+      forEachParameter(step, [&](int64_t parameter) {
+        if (step.kind == Instruction::Kind::Library)
+          ++waiting[parameter];
+        else
+          keep[parameter] = true;
+      });
+  for (size_t e = 0; e < artifact.entries.size(); ++e) {
+    const Entry &entry = artifact.entries[e];
+    for (size_t i = 0; i < entry.program.size(); ++i) {
+      const Instruction &step = entry.program[i];
+      if (step.kind != Instruction::Kind::Library)
+        continue;
+      world.crew->checkStopped();
+      libraryAt[{e, i}] = prepareCall(step, entry.name + " '" + step.name + "'");
+      forEachParameter(step, [&](int64_t parameter) {
+        if (--waiting[parameter] == 0 && !keep[parameter])
+          parameters.release(parameter);
+      });
+    }
+  }
+}
+
+LibraryKernel *Rank::prepareCall(const Instruction &call,
+                                 const std::string &where) {
+  PrepareContext context;
+  context.threads = world.options.threadsPerRank;
+  context.scratch = scratch;
+  context.rankValueCount = static_cast<int64_t>(rankValues.size());
+  context.packs = &world.packs[index];
+  bool first = true;
+  for (const BufferRef &ref : call.buffers) {
+    if (ref.space != BufferRef::Space::Parameter) {
+      context.constant.push_back(nullptr);
+      context.constantKeys.push_back(0);
+      continue;
+    }
+    int owner = parameters.owner(ref.index);
+    context.constant.push_back(parameters.load(ref.index) + ref.offset);
+    context.constantKeys.push_back(
+        world.constantKey(ref.index, owner, ref.offset));
+    if (first)
+      context.packs = &world.packs[owner];
+    first = false;
+  }
+  LibraryKernel *&kernel = prepared[{call.index, context.constantKeys}];
+  if (!kernel) {
+    std::string error;
+    kernels.push_back(prepareLibraryKernel(artifact.librarySites[call.index],
+                                           context, error));
+    kernel = kernels.back().get();
+    if (!kernel)
+      fail(exits::BadInput, "artifact", where + ": " + error);
+  }
+  for (size_t i = 0; i < call.buffers.size(); ++i)
+    if (call.buffers[i].space == BufferRef::Space::Parameter &&
+        kernel->keepsConstant(static_cast<int>(i)))
+      keep[call.buffers[i].index] = true;
+  return kernel;
+}
+
+void Rank::loadOthers() {
+  for (size_t i = 0; i < keep.size(); ++i) {
+    if (!keep[i])
+      continue;
+    world.crew->checkStopped();
+    parameters.load(static_cast<int64_t>(i));
+  }
+}
+
+void Rank::allocate() {
+  for (const Entry &entry : artifact.entries)
+    arenaPassed = std::max(arenaPassed, entry.arenaBytes);
+  arena = AlignedBuffer(static_cast<size_t>(arenaPassed));
+  for (const Entry &entry : artifact.entries) {
+    Program &program = programs.emplace_back();
+    auto add = [&](const TensorLayout &layout, std::vector<BlockMap> &maps,
+                   std::vector<AlignedBuffer> &buffers) {
+      maps.emplace_back(layout, artifact.axes, coordinates);
+      buffers.emplace_back(static_cast<size_t>(maps.back().bytes()));
+    };
+    for (const Input &input : entry.inputs)
+      add(input.layout, program.inputMaps, program.inputs);
+    for (const Output &output : entry.outputs)
+      add(output.layout, program.outputMaps, program.outputs);
+  }
+}
+
+char *Rank::address(Program &program, const BufferRef &ref) {
+  switch (ref.space) {
+  case BufferRef::Space::Arena:
+    return arena.data() + ref.offset;
+  case BufferRef::Space::Parameter: {
+    // Kernels take char *, and never write parameters.
+    const char *data = parameters.address(ref.index);
+    return data ? const_cast<char *>(data) + ref.offset : nullptr;
+  }
+  case BufferRef::Space::Input:
+    return program.inputs[ref.index].data() + ref.offset;
+  case BufferRef::Space::Output:
+    return program.outputs[ref.index].data() + ref.offset;
+  case BufferRef::Space::RankValue:
+    return reinterpret_cast<char *>(&rankValues[ref.index]) + ref.offset;
+  }
+  return nullptr;
+}
+
+void Rank::buildPrograms() {
+  static const char *const kinds[] = {"kernel", "library call", "start",
+                                      "done",   "loop",         "loop end"};
+  for (size_t e = 0; e < artifact.entries.size(); ++e) {
+    Program &program = programs[e];
+    std::vector<size_t> loops;
+    const auto &instructions = artifact.entries[e].program;
+    for (size_t i = 0; i < instructions.size(); ++i) {
+      const Instruction &from = instructions[i];
+      Step step;
+      step.kind = from.kind;
+      step.index = from.index;
+      step.count = from.count;
+      step.grain = from.grain;
+      step.what = std::string(kinds[static_cast<size_t>(from.kind)]) + " '" +
+                  from.name + "'";
+      for (const BufferRef &ref : from.buffers)
+        step.buffers.push_back(address(program, ref));
+      if (from.kind == Instruction::Kind::Kernel)
+        step.kernel = world.object.kernel(from.index);
+      if (from.kind == Instruction::Kind::Library)
+        step.library = libraryAt[{e, i}];
+      if (from.kind == Instruction::Kind::LoopBegin)
+        loops.push_back(i);
+      if (from.kind == Instruction::Kind::LoopEnd) {
+        step.other = loops.back();
+        program.steps[step.other].other = i;
+        loops.pop_back();
+      }
+      program.steps.push_back(std::move(step));
+    }
+  }
+}
+
+int64_t Rank::libraryBytes() const {
+  int64_t bytes = static_cast<int64_t>(scratch->size());
+  for (const auto &kernel : kernels)
+    bytes += kernel->packedBytes();
+  return bytes;
+}

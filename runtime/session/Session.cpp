@@ -1,0 +1,283 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/session/Session.h"
+#include "runtime/loader/Convert.h"
+#include "runtime/session/RankThreads.h"
+#include "runtime/support/Checked.h"
+
+#include <algorithm>
+#include <chrono>
+
+using namespace mtp;
+
+namespace {
+
+/// Benchmark steps that aren't measured.
+constexpr int kWarmUp = 2;
+constexpr int kLeastRuns = 3;
+
+int64_t localBytes(const Artifact &artifact, const TensorLayout &layout) {
+  return elementCount(layout.localShape(artifact.axes)) * byteSize(layout.type);
+}
+
+/// Sizes come from an artifact: their sum stays at the largest number.
+void addBytes(int64_t &sum, int64_t bytes) {
+  if (!checkedAdd(sum, bytes, sum))
+    sum = INT64_MAX;
+}
+
+int64_t parameterBytes(const Artifact &artifact) {
+  int64_t bytes = 0;
+  for (const Parameter &parameter : artifact.parameters)
+    addBytes(bytes, localBytes(artifact, parameter.layout));
+  return bytes;
+}
+
+class ThreadSession : public Session {
+public:
+  explicit ThreadSession(std::shared_ptr<World> world)
+      : world(world), threads(world) {}
+
+  bool load(Error &error) {
+    return threads.run([](Rank &rank, int) { rank.load(); }, error);
+  }
+
+  int selectEntry(const TensorMap &inputs) const override;
+  bool check(const TensorMap &inputs, Error &error) const override {
+    int entry;
+    return checkInputs(artifact(), inputs, entry, error);
+  }
+  bool run(const TensorMap &inputs, TensorMap &outputs, Error &error) override;
+  bool bench(const TensorMap &inputs, double seconds, StepTimes &times,
+             Error &error) override;
+  double lastStepMs() const override { return slowest; }
+  std::vector<SiteCount> counters() const override;
+  int64_t arenaBytesPerRank() const override {
+    return threads.rank(0).arenaBytes();
+  }
+  int64_t parameterBytesPerRank() const override {
+    return parameterBytes(artifact());
+  }
+  int64_t libraryBytesPerRank() const override;
+  std::vector<std::string> implementations() const override {
+    auto names = threads.rank(0).implementations();
+    return {names.begin(), names.end()};
+  }
+  int ranks() const override { return world->crew->ranks(); }
+  int threadsPerRank() const override { return world->options.threadsPerRank; }
+  const Artifact &artifact() const override { return world->artifact; }
+
+private:
+  bool setInputs(const TensorMap &inputs, int &entry, Error &error);
+  bool step(int entry, Error &error);
+
+  std::shared_ptr<World> world;
+  mutable RankThreads threads;
+  std::vector<double> stepMs; ///< of each rank
+  double slowest = 0;
+};
+
+int ThreadSession::selectEntry(const TensorMap &inputs) const {
+  const auto &entries = artifact().entries;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    bool fits = true;
+    for (const Input &input : entries[i].inputs) {
+      auto it = inputs.find(input.name);
+      fits &= it != inputs.end() && it->second.shape == input.layout.shape;
+    }
+    if (fits)
+      return static_cast<int>(i);
+  }
+  return -1;
+}
+
+bool ThreadSession::setInputs(const TensorMap &inputs, int &entry,
+                              Error &error) {
+  if (!checkInputs(artifact(), inputs, entry, error))
+    return false;
+  std::vector<HostTensor> converted;
+  std::vector<const HostTensor *> list;
+  const auto &wanted = artifact().entries[entry].inputs;
+  converted.reserve(wanted.size());
+  for (const Input &input : wanted) {
+    const HostTensor &given = inputs.at(input.name);
+    list.push_back(&given);
+    // u16 for bf16 are the bits of the values.
+    if (given.type == input.layout.type || given.type == DType::U16)
+      continue;
+    HostTensor &tensor = converted.emplace_back(input.layout.type, given.shape);
+    convertElements(given.type, given.bytes.data(), tensor.type,
+                    tensor.bytes.data(), given.elements());
+    list.back() = &tensor;
+  }
+  return threads.run([&](Rank &rank, int) { rank.setInputs(entry, list); },
+                     error);
+}
+
+bool ThreadSession::step(int entry, Error &error) {
+  stepMs.assign(ranks(), 0);
+  bool ok = threads.run(
+      [&](Rank &rank, int index) { stepMs[index] = rank.step(entry); }, error);
+  slowest = *std::max_element(stepMs.begin(), stepMs.end());
+  return ok;
+}
+
+bool ThreadSession::run(const TensorMap &inputs, TensorMap &outputs,
+                        Error &error) {
+  int entry;
+  if (!setInputs(inputs, entry, error) || !step(entry, error))
+    return false;
+  outputs.clear();
+  std::vector<HostTensor *> list;
+  for (const Output &output : artifact().entries[entry].outputs)
+    list.push_back(&outputs
+                        .emplace(output.name, HostTensor(output.layout.type,
+                                                         output.layout.shape))
+                        .first->second);
+  return threads.run(
+      [&](Rank &rank, int) { rank.getOutputs(entry, list); }, error);
+}
+
+bool ThreadSession::bench(const TensorMap &inputs, double seconds,
+                          StepTimes &times, Error &error) {
+  int entry;
+  if (!setInputs(inputs, entry, error))
+    return false;
+  for (int i = 0; i < kWarmUp; ++i)
+    if (!step(entry, error))
+      return false;
+  std::vector<double> all;
+  auto begin = std::chrono::steady_clock::now();
+  auto elapsed = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+        .count();
+  };
+  while (static_cast<int>(all.size()) < kLeastRuns || elapsed() < seconds) {
+    if (!step(entry, error))
+      return false;
+    all.push_back(slowest);
+  }
+  std::sort(all.begin(), all.end());
+  size_t middle = all.size() / 2;
+  double median = all.size() % 2 ? all[middle]
+                                 : (all[middle - 1] + all[middle]) / 2;
+  times = {all.front(), median, all.back(), static_cast<int64_t>(all.size())};
+  return true;
+}
+
+std::vector<SiteCount> ThreadSession::counters() const {
+  std::vector<SiteCount> result;
+  const auto &counters = threads.rank(0).communicator().counters();
+  for (size_t i = 0; i < counters.size(); ++i)
+    if (counters[i].count)
+      result.push_back({static_cast<int64_t>(i), counters[i].count,
+                        counters[i].bytes, counters[i].wireBytes});
+  return result;
+}
+
+int64_t ThreadSession::libraryBytesPerRank() const {
+  int64_t most = 0;
+  for (int i = 0; i < ranks(); ++i)
+    most = std::max(most, threads.rank(i).libraryBytes());
+  return most;
+}
+
+/// What this build can't do, before anything is opened.
+Error checkOptions(const Artifact &artifact, const SessionOptions &options) {
+  if (artifact.device != "cpu")
+    return {exits::NotPresent, "device",
+            "the artifact was compiled for " + artifact.device +
+                ", which is not in this build",
+            {}};
+  if (options.comm == "mpi" || options.comm == "nccl" ||
+      options.comm == "loopback")
+    return {exits::NotPresent, "communicator",
+            "communicator " + options.comm + " is not in this build", {}};
+  if (options.comm != "threads")
+    return {exits::Usage, "usage",
+            "unknown communicator '" + options.comm +
+                "'; there are: threads, mpi, nccl, loopback",
+            {}};
+  if (!(options.collectiveTimeout > 0) || options.collectiveTimeout > 1e9)
+    return {exits::Usage, "usage",
+            "the collective timeout must be above 0 and at most 1e9 seconds", {}};
+  if (options.threadsPerRank < 0 || options.threadsPerRank > 1024)
+    return {exits::Usage, "usage",
+            "threads per rank must be 1 to 1024 (0: as many as there are cores), "
+            "not " + std::to_string(options.threadsPerRank),
+            {}};
+  return {};
+}
+
+Error checkMemory(const Artifact &artifact) {
+  MemoryNeed need = predictMemory(artifact);
+  if (need.allRanks <= need.available)
+    return {};
+  return {exits::BadInput, "memory",
+          "the " + std::to_string(artifact.axes.ranks()) + " ranks need " +
+              std::to_string(need.allRanks) + " bytes (" +
+              std::to_string(need.bytesPerRank) +
+              " each), more than the " + std::to_string(need.available) +
+              " bytes that this machine or its cgroup has",
+          {}};
+}
+
+} // namespace
+
+MemoryNeed mtp::predictMemory(const Artifact &artifact) {
+  int64_t entries = 0;
+  int64_t arena = 0;
+  for (const Entry &entry : artifact.entries) {
+    arena = std::max(arena, entry.arenaBytes);
+    for (const Input &input : entry.inputs)
+      addBytes(entries, localBytes(artifact, input.layout));
+    for (const Output &output : entry.outputs)
+      addBytes(entries, localBytes(artifact, output.layout));
+  }
+  MemoryNeed need;
+  need.bytesPerRank = parameterBytes(artifact);
+  addBytes(need.bytesPerRank, arena);
+  addBytes(need.bytesPerRank, entries);
+  if (!checkedMul(need.bytesPerRank, artifact.axes.ranks(), need.allRanks))
+    need.allRanks = INT64_MAX;
+  need.available = availableMemory();
+  return need;
+}
+
+std::vector<std::string> mtp::availableCommunicators() { return {"threads"}; }
+
+std::unique_ptr<Session> Session::create(Artifact artifact,
+                                         const SessionOptions &options,
+                                         Error &error) {
+  std::string reason;
+  if (!artifact.verify(reason)) {
+    error = {exits::BadInput, "artifact", reason, {}};
+    return nullptr;
+  }
+  if ((error = checkOptions(artifact, options)) ||
+      (options.checkMemory && (error = checkMemory(artifact))))
+    return nullptr;
+  int ranks = static_cast<int>(artifact.axes.ranks()), cores = usableCores();
+  WorldOptions settings;
+  settings.weightsDir = options.weightsDir;
+  settings.collectiveTimeout = options.collectiveTimeout;
+  settings.threadsPerRank = options.threadsPerRank ? options.threadsPerRank
+                                                   : std::max(1, cores / ranks);
+  settings.spin = ranks * settings.threadsPerRank <= cores;
+  settings.poison = options.poison;
+  settings.checkSources = options.checkSources;
+  settings.seed = options.seed;
+  try {
+    auto session = std::make_unique<ThreadSession>(
+        std::make_shared<World>(std::move(artifact), settings));
+    return session->load(error) ? std::move(session) : nullptr;
+  } catch (const RuntimeError &e) {
+    error = e.error;
+  } catch (const std::bad_alloc &) {
+    error = {exits::BadInput, "memory", "out of memory while loading", {}};
+  } catch (const std::exception &e) {
+    error = {exits::Internal, "internal",
+             std::string("cannot start the ranks: ") + e.what(), {}};
+  }
+  return nullptr;
+}
