@@ -5,6 +5,18 @@
 #include <algorithm>
 #include <atomic>
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define MTP_THREAD_SANITIZER
+#endif
+#elif defined(__SANITIZE_THREAD__)
+#define MTP_THREAD_SANITIZER
+#endif
+#ifdef MTP_THREAD_SANITIZER
+#include <thread>
+#include <vector>
+#endif
+
 extern "C" {
 void GOMP_parallel(void (*body)(void *), void *data, unsigned threads,
                    unsigned flags);
@@ -21,13 +33,30 @@ struct Loop {
   std::atomic<int64_t> next{0};
 };
 
-void work(void *data) {
-  Loop &loop = *static_cast<Loop *>(data);
-  int thread = omp_get_thread_num();
+void work(Loop &loop, int thread) {
   for (int64_t i;
        (i = loop.next.fetch_add(1, std::memory_order_relaxed)) < loop.count;)
     (*loop.body)(i, thread);
 }
+
+#ifdef MTP_THREAD_SANITIZER
+// ThreadSanitizer doesn't see how libgomp synchronizes.
+void runTeam(Loop &loop, int team) {
+  std::vector<std::thread> others;
+  for (int thread = 1; thread < team; ++thread)
+    others.emplace_back([&loop, thread] { work(loop, thread); });
+  work(loop, 0);
+  for (std::thread &other : others)
+    other.join();
+}
+#else
+void runTeam(Loop &loop, int team) {
+  auto body = [](void *data) {
+    work(*static_cast<Loop *>(data), omp_get_thread_num());
+  };
+  GOMP_parallel(body, &loop, unsigned(team), 0);
+}
+#endif
 } // namespace
 
 void parallelFor(int threads, int64_t count,
@@ -41,7 +70,7 @@ void parallelFor(int threads, int64_t count,
   Loop loop;
   loop.body = &body;
   loop.count = count;
-  GOMP_parallel(work, &loop, unsigned(team), 0);
+  runTeam(loop, int(team));
 }
 
 void setLibraryThreads(int threads) {

@@ -233,11 +233,15 @@ TEST(Matmul, SitesShareOnePackedConstant) {
       call.context.constant = {nullptr, b.bytes.data()};
       call.context.constantKeys = {0, 7};
       ASSERT_TRUE(call.prepare({&a, &b, &y})) << call.error;
-      EXPECT_FALSE(call.kernel->keepsConstant(1));
+      // Without AVX-512 oneDNN reads f32 weights as they are.
+      bool isPacked = !call.kernel->keepsConstant(1);
+      EXPECT_TRUE(isPacked ||
+                  call.kernel->implementation() == "oneDNN gemm:jit");
       EXPECT_TRUE(call.kernel->keepsConstant(0));
       once = once ? once : packs.bytes();
       EXPECT_EQ(packs.bytes(), once);
-      EXPECT_GE(call.kernel->packedBytes(), b.count() * byteSize(type));
+      EXPECT_GE(call.kernel->packedBytes(),
+                isPacked ? b.count() * byteSize(type) : 0);
     }
   }
 }
