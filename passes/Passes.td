@@ -44,4 +44,27 @@ def MtpRaise : Pass<"mtp-raise", "::mlir::ModuleOp"> {
   }];
 }
 
+def MtpConvertPrecision : Pass<"mtp-convert-precision", "::mlir::ModuleOp"> {
+  let summary = "Compute in the precision that was asked for.";
+  let description = [{
+    f64: every float of the program becomes a double, conversions to float
+    included; stored weights are widened when they are loaded. bf16 and f16:
+    operands of matrix products are rounded to 16 bits and accumulated in f32; all
+    else stays. f32: nothing changes.
+
+    ```mlir
+    %w = mtp.parameter @w : tensor<64x256xf32>
+    %y = mtp.matmul %x, %w : (tensor<8x64xf32>, tensor<64x256xf32>) -> tensor<8x256xf32>
+    ```
+    becomes, with `precision=bf16`,
+    ```mlir
+    %w = mtp.parameter @w : tensor<64x256xbf16>
+    %r = mtp.convert %x : (tensor<8x64xf32>) -> tensor<8x64xbf16>
+    %y = mtp.matmul %r, %w : (tensor<8x64xbf16>, tensor<64x256xbf16>) -> tensor<8x256xf32>
+    ```
+  }];
+  let options = [Option<"precision", "precision", "std::string", "\"f32\"",
+                        "f32, f64, bf16 or f16">];
+}
+
 #endif // MTP_PASSES_TD

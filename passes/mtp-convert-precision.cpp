@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- mtp-convert-precision.cpp - element types of the computation --------===//
+
+#include "passes/Passes.h"
+
+#include "dialects/mtp/MtpDialect.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+
+namespace mtp {
+#define GEN_PASS_DEF_MTPCONVERTPRECISION
+#include "passes/Passes.h.inc"
+} // namespace mtp
+
+namespace {
+
+/// Makes every float of a program a double.
+class Widening {
+public:
+  explicit Widening(MLIRContext *context) : f64(Float64Type::get(context)) {}
+
+  void run(ModuleOp module) {
+    module.walk([&](Operation *op) {
+      for (Value result : op->getResults())
+        result.setType(widened(result.getType()));
+      for (Region &region : op->getRegions())
+        for (BlockArgument argument : region.getArguments())
+          argument.setType(widened(argument.getType()));
+      if (auto constant = dyn_cast<mtp::ConstantOp>(op))
+        widenValue(constant);
+      if (auto func = dyn_cast<func::FuncOp>(op))
+        widenSignature(func);
+    });
+  }
+
+private:
+  Type widened(Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !isa<FloatType>(tensor.getElementType()))
+      return type;
+    return RankedTensorType::get(tensor.getShape(), f64, tensor.getEncoding());
+  }
+  void widenValue(mtp::ConstantOp constant) {
+    auto value = dyn_cast<DenseFPElementsAttr>(constant.getValue());
+    if (!value)
+      return;
+    constant.setValueAttr(cast<ElementsAttr>(value.mapValues(f64, [](const APFloat &number) {
+      APFloat wide = number;
+      bool lost;
+      wide.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
+      return wide.bitcastToAPInt();
+    })));
+  }
+  void widenSignature(func::FuncOp func) {
+    auto wide = [&](Type type) { return widened(type); };
+    auto inputs = llvm::map_to_vector(func.getArgumentTypes(), wide);
+    auto results = llvm::map_to_vector(func.getResultTypes(), wide);
+    func.setFunctionType(FunctionType::get(func.getContext(), inputs, results));
+  }
+
+  FloatType f64;
+};
+
+/// `value` in the element type `narrow`; a weight is loaded in it.
+Value narrowed(OpBuilder &builder, Location loc, Value value, FloatType narrow) {
+  auto type = cast<RankedTensorType>(value.getType());
+  auto result = RankedTensorType::get(type.getShape(), narrow, type.getEncoding());
+  if (auto parameter = value.getDefiningOp<mtp::ParameterOp>()) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfter(parameter);
+    return mtp::ParameterOp::create(builder, parameter.getLoc(), result, parameter.getSourceAttr(),
+                                    parameter.getRecipeAttr());
+  }
+  return mtp::ConvertOp::create(builder, loc, result, value);
+}
+
+/// Rounds the operands of f32 products, each value once.
+void narrowProducts(ModuleOp module, FloatType narrow) {
+  OpBuilder builder(module.getContext());
+  llvm::DenseMap<Value, Value> done;
+  SmallVector<Value> replaced;
+  module.walk([&](mtp::MatMulOp product) {
+    for (OpOperand &operand : product->getOpOperands()) {
+      if (!cast<RankedTensorType>(operand.get().getType()).getElementType().isF32())
+        return;
+      Value &rounded = done[operand.get()];
+      if (!rounded) {
+        builder.setInsertionPointAfterValue(operand.get());
+        rounded = narrowed(builder, product.getLoc(), operand.get(), narrow);
+        replaced.push_back(operand.get());
+      }
+      operand.set(rounded);
+    }
+  });
+  for (Value value : replaced)
+    if (Operation *op = value.getDefiningOp(); op && isa<mtp::ParameterOp>(op) && op->use_empty())
+      op->erase();
+}
+
+class MtpConvertPrecision : public mtp::impl::MtpConvertPrecisionBase<MtpConvertPrecision> {
+public:
+  using Base::Base;
+  void runOnOperation() override {
+    MLIRContext *context = &getContext();
+    if (precision == "f64")
+      return Widening(context).run(getOperation());
+    if (precision == "bf16" || precision == "f16")
+      return narrowProducts(getOperation(), precision == "f16" ? FloatType(Float16Type::get(context))
+                                                               : FloatType(BFloat16Type::get(context)));
+    if (precision != "f32") {
+      getOperation().emitError() << "precision '" << precision << "' is none of f32, f64, bf16, f16";
+      signalPassFailure();
+    }
+  }
+};
+} // namespace
