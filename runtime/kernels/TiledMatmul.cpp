@@ -141,6 +141,8 @@ TiledMatmul<T>::TiledMatmul(const MatmulProblem &given,
 template <typename T>
 void TiledMatmul<T>::packPanel(const char *b, int64_t panel, T *to) const {
   const MatmulProblem &p = problem;
+  if (p.k == 0)
+    return;
   const int64_t width = micro.columns;
   to += panel * p.k * width;
   int64_t column = panel % panelsPerBatch * width;
