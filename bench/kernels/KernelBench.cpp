@@ -74,6 +74,44 @@ void matmul(DType type, int64_t m, int64_t k, int64_t n) {
       name(type), long(m), long(k), long(n), library, own);
 }
 
+/// A product with its epilogue, as a site.
+void layer(DType type, int64_t m, int64_t k, int64_t n, const char *activation,
+           bool residual, const char *compute) {
+  LibrarySite site;
+  site.kind = "matmul";
+  site.attributes = {
+      {"bias", true}, {"activation", activation}, {"residual", residual}};
+  if (*compute)
+    site.attributes["compute"] = compute;
+  AlignedBytes a = numbers(type, m * k), b = numbers(type, k * n),
+               bias = numbers(type, n), r = numbers(type, m * n),
+               y = numbers(type, m * n);
+  site.operands = {{type, {m, k}, {}}, {type, {k, n}, {}}, {type, {n}, {}}};
+  std::vector<char *> buffers = {a.data(), b.data(), bias.data()};
+  if (residual) {
+    site.operands.push_back({type, {m, n}, {}});
+    buffers.push_back(r.data());
+  }
+  site.operands.push_back({type, {m, n}, {}});
+  buffers.push_back(y.data());
+  PrepareContext context;
+  context.threads = threads;
+  context.constant = {nullptr, b.data()};
+  std::string error;
+  auto begin = std::chrono::steady_clock::now();
+  auto kernel = prepareLibraryKernel(site, context, error);
+  double prepared =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+          .count();
+  double seconds = measure(*kernel, buffers.data());
+  std::printf("layer     %s %4ld x %4ld x %5ld %-9s%-10s%-5s %7.1f GFLOP/s "
+              "%8.1f us, prepared in %6.0f us, %s\n",
+              name(type), long(m), long(k), long(n), activation,
+              residual ? " residual" : "", compute,
+              2e-9 * double(m) * double(k) * double(n) / seconds, seconds * 1e6,
+              prepared * 1e6, kernel->implementation().c_str());
+}
+
 void attention(DType type, int64_t heads, int64_t s, int64_t t, int64_t d,
                bool causal) {
   LibrarySite site;
@@ -114,6 +152,12 @@ int main(int argc, char **argv) {
                            {128, 3072, 768},
                            {512, 1024, 1024}})
       matmul(type, m, k, n);
+  for (DType type : {DType::F32, DType::F64})
+    for (const char *activation :
+         {"none", "relu", "gelu_erf", "gelu_tanh", "silu"})
+      for (bool residual : {false, true})
+        layer(type, 128, 768, 3072, activation, residual, "");
+  layer(DType::F32, 128, 768, 3072, "gelu_erf", false, "bf16");
   for (DType type : {DType::F32, DType::F64})
     for (bool causal : {false, true}) {
       for (int64_t s : {24, 128, 512, 2048})
