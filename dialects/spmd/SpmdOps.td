@@ -174,7 +174,7 @@ def Spmd_YieldOp : Spmd_Op<"yield", [Pure, Terminator, HasParent<"::mtp::spmd::F
   let description = "`spmd.yield %0 : tensor<8xf32>`";
   let arguments = (ins Variadic<Mtp_Tensor>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
 }
 
 include "dialects/spmd/SpmdCollectiveOps.td"

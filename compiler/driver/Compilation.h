@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- Compilation.h - a model becomes an artifact -------------------------===//
+#ifndef MTP_COMPILER_DRIVER_COMPILATION_H
+#define MTP_COMPILER_DRIVER_COMPILATION_H
+
+#include "compiler/driver/Cache.h"
+#include "compiler/driver/StageRunner.h"
+
+namespace mtp {
+
+/// Dialects that any stage makes.
+void registerDialects(mlir::DialectRegistry &registry);
+
+/// One compile, from the file to the artifact. `files` become those that were
+/// read, with their hashes.
+class Compilation {
+public:
+  Compilation(const CompileRequest &request, CompileResult &result, std::string modelHash);
+  ~Compilation();
+  /// False if it failed; the reason stands in the result.
+  bool run(std::vector<ReadFile> &files);
+
+private:
+  bool import(std::vector<ReadFile> &files);
+  bool importMlir();
+  bool importOnnx(std::vector<ReadFile> &files);
+  bool simplify();
+  bool plan();
+  bool lower();
+  bool emit();
+
+  const CompileRequest &request;
+  CompileResult &result;
+  std::string modelHash;
+  mlir::MLIRContext context;
+  StageRunner stages;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+} // namespace mtp
+
+#endif // MTP_COMPILER_DRIVER_COMPILATION_H
