@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/codegen/Kernels.h"
+#include "compiler/codegen/ObjectEmitter.h"
+#include "compiler/codegen/emit/EmitterTable.h"
+
+#include "dialects/spmd/SpmdDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Support/SHA256.h"
+
+using namespace mlir;
+using namespace mtp;
+
+/// Raised when the same region gives other code.
+static constexpr const char *kCodegenVersion = "1";
+
+bool mtp::isFusible(Operation *op) { return emitterOf(op) != nullptr; }
+
+KernelModule::KernelModule(MLIRContext *context) : context(context) {
+  context->loadDialect<MtpDialect, spmd::SpmdDialect, func::FuncDialect, arith::ArithDialect,
+                       math::MathDialect, scf::SCFDialect, cf::ControlFlowDialect, LLVM::LLVMDialect>();
+  Location loc = UnknownLoc::get(context);
+  regionModule = ModuleOp::create(loc);
+  loopModule = ModuleOp::create(loc);
+}
+
+KernelModule::~KernelModule() = default;
+
+/// A func with the ops of a fused region, or with one op.
+static func::FuncOp regionOf(Operation *op, ModuleOp module) {
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  auto type = builder.getFunctionType(op->getOperandTypes(), op->getResultTypes());
+  auto func = func::FuncOp::create(builder, op->getLoc(), "kernel", type);
+  func.setPrivate();
+  Block *block = func.addEntryBlock();
+  builder.setInsertionPointToEnd(block);
+  IRMapping mapping;
+  SmallVector<Value> results;
+  if (auto fused = dyn_cast<spmd::FusedOp>(op)) {
+    Block &body = fused.getBody().front();
+    mapping.map(body.getArguments(), block->getArguments());
+    for (Operation &inner : body.without_terminator())
+      builder.clone(inner, mapping);
+    for (Value value : body.getTerminator()->getOperands())
+      results.push_back(mapping.lookupOrDefault(value));
+  } else {
+    Operation *copy = builder.clone(*op);
+    copy->setOperands(block->getArguments());
+    results.assign(copy->result_begin(), copy->result_end());
+  }
+  func::ReturnOp::create(builder, op->getLoc(), results);
+  return func;
+}
+
+/// What people read in traces: the op that stands for the region.
+static std::string nameOf(func::FuncOp region) {
+  StringRef name = "copy";
+  unsigned best = 0;
+  for (Operation &op : region.getBody().front()) {
+    const OpEmitter *emitter = emitterOf(&op);
+    if (!emitter)
+      continue;
+    unsigned weight = emitter->cost;
+    if (emitter->kind == FusionKind::Row)
+      weight += 2000;
+    else if (emitter->kind == FusionKind::Reduce)
+      weight += 1000;
+    if (weight >= best) {
+      best = weight;
+      name = op.getName().stripDialect();
+    }
+  }
+  return name.str();
+}
+
+FailureOr<int> KernelModule::add(Operation *fused, KernelInfo &info) {
+  return addRegion(regionOf(fused, *regionModule), fused->getLoc(), info);
+}
+
+FailureOr<int> KernelModule::addFunction(Operation *func, KernelInfo &info) {
+  Operation *copy = func->clone();
+  cast<func::FuncOp>(copy).setSymName("kernel");
+  cast<func::FuncOp>(copy).setPrivate();
+  regionModule->push_back(copy);
+  return addRegion(copy, func->getLoc(), info);
+}
+
+FailureOr<int> KernelModule::addRegion(Operation *op, Location loc, KernelInfo &info) {
+  auto func = cast<func::FuncOp>(op);
+  for (Operation &inner : func.getBody().front().without_terminator())
+    if (!isFusible(&inner)) {
+      emitError(inner.getLoc()) << "'" << inner.getName() << "' cannot be part of a kernel";
+      func.erase();
+      return failure();
+    }
+  for (Type type : llvm::concat<const Type>(func.getArgumentTypes(), func.getResultTypes())) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape() || tensor.getEncoding()) {
+      emitError(loc) << "a kernel needs plain tensors of static shape, not " << type;
+      func.erase();
+      return failure();
+    }
+  }
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  func->print(stream, OpPrintingFlags().useLocalScope().elideLargeElementsAttrs(int64_t(1) << 40));
+  int index = infos.size();
+  if (auto [known, isNew] = indexOfText.try_emplace(text, index); !isNew) {
+    func.erase();
+    info = infos[known->second];
+    return known->second;
+  }
+  std::string name = nameOf(func) + "_" + std::to_string(index);
+  auto number = [&](const std::string &message) -> int64_t {
+    auto it = llvm::find(faultMessages, message);
+    if (it == faultMessages.end()) {
+      faultMessages.push_back(message);
+      return faultMessages.size();
+    }
+    return it - faultMessages.begin() + 1;
+  };
+  auto emitted = RegionEmitter(func, *loopModule, number).emit(kernelBodyName(index));
+  if (failed(emitted)) {
+    indexOfText.erase(text);
+    func.erase();
+    return failure();
+  }
+  func.setSymName(name);
+  info = {name, emitted->count, emitted->grain};
+  infos.push_back(info);
+  texts.push_back(std::move(text));
+  return index;
+}
+
+std::string KernelModule::cacheKey() const {
+  llvm::SHA256 hash;
+  auto add = [&](StringRef part) {
+    std::string size = std::to_string(part.size()) + ":";
+    hash.update(size);
+    hash.update(part);
+  };
+  add(kCodegenVersion);
+  add(LLVM_VERSION_STRING);
+  add(targetText());
+  for (const std::string &text : texts)
+    add(text);
+  for (const std::string &message : faultMessages) // their numbers are in the code
+    add(message);
+  return llvm::toHex(hash.final(), /*LowerCase=*/true);
+}
+
+std::vector<std::string> KernelModule::hostFeatures() { return usedCpuFeatures(); }
+
+FailureOr<KernelObject> KernelModule::emitObject(const KernelOptions &options, std::string &error) {
+  return mtp::emitObject(*loopModule, infos.size(), options, error);
+}

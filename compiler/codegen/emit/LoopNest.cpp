@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/codegen/emit/LoopNest.h"
+
+using namespace mtp;
+
+/// Ranges of one part; more would grow the code without making it faster.
+static constexpr size_t kMaxBreaks = 16;
+
+llvm::SmallVector<LoopPart> NestPlan::parts(llvm::ArrayRef<int64_t> extents) const {
+  llvm::SmallVector<LoopPart> result;
+  for (unsigned dim = 0; dim < extents.size(); ++dim) {
+    llvm::SmallVector<LoopPart> minorFirst;
+    int64_t stride = 1;
+    if (auto it = cuts.find(dim); it != cuts.end())
+      for (int64_t next : it->second) {
+        if (next % stride != 0 || extents[dim] % next != 0)
+          continue;
+        minorFirst.push_back({dim, stride, next / stride});
+        stride = next;
+      }
+    minorFirst.push_back({dim, stride, extents[dim] / stride});
+    for (auto part = minorFirst.rbegin(); part != minorFirst.rend(); ++part)
+      if (part->extent != 1)
+        result.push_back(*part);
+  }
+  return result;
+}
+
+llvm::SmallVector<std::pair<int64_t, int64_t>> NestPlan::ranges(const LoopPart &part) const {
+  llvm::SmallVector<std::pair<int64_t, int64_t>> result;
+  int64_t first = 0;
+  if (auto it = breaks.find({part.dim, part.stride, part.extent}); it != breaks.end())
+    for (int64_t position : it->second) {
+      result.push_back({first, position - 1});
+      first = position;
+    }
+  result.push_back({first, part.extent - 1});
+  return result;
+}
+
+bool NestPlan::cut(unsigned dim, int64_t stride) { return cuts[dim].insert(stride).second; }
+
+bool NestPlan::breakAt(const LoopPart &part, int64_t position) {
+  auto &points = breaks[{part.dim, part.stride, part.extent}];
+  if (position <= 0 || position >= part.extent || points.size() >= kMaxBreaks)
+    return false;
+  return points.insert(position).second;
+}
