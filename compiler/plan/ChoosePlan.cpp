@@ -1,0 +1,285 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- ChoosePlan.cpp - the cheapest plan, pins, random plans --------------===//
+#include "compiler/plan/Explain.h"
+#include "compiler/plan/Model.h"
+
+#include "llvm/Support/GlobPattern.h"
+
+#include <chrono>
+
+using namespace mlir;
+
+namespace mtp::plan {
+
+bool parseMesh(StringRef text, std::vector<std::pair<std::string, int64_t>> &axes,
+               std::string &error) {
+  SmallVector<StringRef> entries;
+  text.split(entries, ',');
+  for (StringRef entry : entries) {
+    auto [name, sizeText] = entry.split('=');
+    name = name.trim();
+    int64_t size = 0;
+    if (name.empty() || sizeText.trim().getAsInteger(10, size) || size < 1) {
+      error = ("mesh axis '" + entry + "' is not NAME=SIZE").str();
+      return false;
+    }
+    for (const auto &axis : axes)
+      if (axis.first == name) {
+        error = ("mesh axis '" + name + "' is given twice").str();
+        return false;
+      }
+    axes.push_back({name.str(), size});
+  }
+  int64_t ranks = 1;
+  for (const auto &axis : axes)
+    if (__builtin_mul_overflow(ranks, axis.second, &ranks) || ranks > 65536) {
+      error = "the mesh has more than 65536 ranks";
+      return false;
+    }
+  return true;
+}
+
+static Machine machineOf(const MeshShape &mesh) {
+  std::vector<std::pair<std::string, int64_t>> axes;
+  for (const MeshShape::Axis &axis : mesh.axes)
+    axes.push_back({axis.name(), axis.size});
+  return Machine::cpuThreads(axes);
+}
+
+//===----------------------------------------------------------------------===//
+// Pins
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// `VALUE=LAYOUT` from the user: on the axes that it names, the states that the
+/// values whose names match must be produced in.
+struct Pin {
+  std::string pattern, text;
+  std::vector<Value> values;
+};
+} // namespace
+
+/// Axes (finest) that the layout text names.
+static SmallVector<int, 4> namedAxes(StringRef text, const MeshShape &mesh) {
+  SmallVector<int, 4> named;
+  int depth = 0;
+  size_t start = 0;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i < text.size() && text[i] == '(')
+      ++depth;
+    if (i < text.size() && text[i] == ')')
+      --depth;
+    if (i < text.size() && (text[i] != ',' || depth))
+      continue;
+    for (int axis : mesh.find(text.slice(start, i).split('=').first.trim()))
+      named.push_back(axis);
+    start = i + 1;
+  }
+  return named;
+}
+
+static LogicalResult findPinned(func::FuncOp function, const PlanOptions &options,
+                                std::vector<Pin> &pins) {
+  std::vector<Value> all(function.getArguments().begin(), function.getArguments().end());
+  for (Operation &op : function.getBody().front().without_terminator())
+    all.insert(all.end(), op.result_begin(), op.result_end());
+  for (const auto &[pattern, text] : options.pins) {
+    auto glob = llvm::GlobPattern::create(pattern);
+    if (!glob) {
+      llvm::consumeError(glob.takeError());
+      return function.emitError() << "--pin: '" << pattern << "' is not a pattern";
+    }
+    Pin pin{pattern, text, {}};
+    for (Value value : all)
+      if (std::string name = valueName(value); name == pattern || glob->match(name))
+        pin.values.push_back(value);
+    if (pin.values.empty())
+      return function.emitError() << "--pin: no value is named '" << pattern << "'";
+    pins.push_back(std::move(pin));
+  }
+  return success();
+}
+
+static LogicalResult restrictTo(Model &model, const Pin &pin, const MeshShape &mesh) {
+  SmallVector<int, 4> named = namedAxes(pin.text, mesh);
+  for (Value value : pin.values) {
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
+    std::string error;
+    auto wanted = parseLayout(pin.text, shape, mesh, error);
+    if (!wanted)
+      return emitError(value.getLoc()) << "--pin " << pin.pattern << ": " << error;
+    bool unit = StringRef(pin.text).contains("unit");
+    auto fits = [&](const Layout &layout) {
+      for (int axis : named) {
+        AxisState want = wanted->states[axis];
+        if (!(layout.states[axis] == want))
+          return false;
+        if (unit && want.kind == Kind::S && layout.dims[want.dim].unit != wanted->dims[want.dim].unit)
+          return false;
+      }
+      return true;
+    };
+    if (model.restrict(value, fits))
+      continue;
+    std::string choices;
+    for (const Layout &layout : model.choices(value))
+      choices += (choices.empty() ? "<" : ", <") + layout.text(mesh) + ">";
+    return emitError(value.getLoc()) << "--pin " << pin.pattern << ": '" << valueName(value)
+                                     << "' cannot have the layout <" << pin.text
+                                     << ">; it can have " << choices;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The cheapest plan
+//===----------------------------------------------------------------------===//
+
+static LogicalResult report(func::FuncOp function, const SolverError &error) {
+  return function.emitError() << "there is no plan: " << error.message;
+}
+
+FailureOr<Plan> choosePlan(ModuleOp module, ArrayRef<std::pair<std::string, int64_t>> axes,
+                           const PlanOptions &options) {
+  auto start = std::chrono::steady_clock::now();
+  func::FuncOp function = mainFunction(module);
+  if (!function)
+    return failure();
+  Roles roles(function);
+  MeshShape mesh = refineMesh(function, roles, axes);
+  std::vector<Pin> pins;
+  if (failed(findPinned(function, options, pins)))
+    return failure();
+
+  Conversions conversions(mesh, machineOf(mesh));
+  Space space(function, roles, mesh, options.objective);
+  for (const Pin &pin : pins)
+    if (StringRef(pin.text).contains("S("))
+      for (Value value : pin.values)
+        space.relax(value);
+  Model model(function, space, conversions, options.objective);
+  for (const Pin &pin : pins)
+    if (failed(restrictTo(model, pin, mesh)))
+      return failure();
+  model.build();
+  Solver solver(model.problem());
+  auto assignment = solver.solve();
+  if (!assignment)
+    return report(function, solver.error());
+  Plan plan = model.decode(*assignment);
+  plan.axes.assign(axes.begin(), axes.end());
+  plan.width = solver.width();
+  if (failed(describe(function, plan, conversions)))
+    return failure();
+  plan.lowerBound = std::min(plan.cost, solver.optimum() % kPenalty);
+  plan.megatron = plan.cost;
+  if (options.explain)
+    explain(function, model, solver, conversions, plan);
+  plan.solveMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+                     .count();
+  if (options.objective == Objective::Time || !options.pins.empty()) {
+    auto parallel = choosePlan(module, axes, PlanOptions());
+    if (failed(parallel))
+      return failure();
+    plan.megatron = parallel->cost;
+  }
+  return plan;
+}
+
+//===----------------------------------------------------------------------===//
+// Random plans
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// splitmix64.
+struct Random {
+  uint64_t state;
+  uint64_t next() {
+    uint64_t z = state += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+  size_t below(size_t count) { return next() % count; }
+};
+} // namespace
+
+/// Ops are drawn in order. Any layout reaches any other but a partial maximum or
+/// minimum, so an op only has to avoid those of its strategies that read one which
+/// its operands do not have; the all-invariant strategy is always left. Half of
+/// the time an op keeps to strategies that read its operands as they are, if there
+/// are any, so that layouts live for more than one op.
+FailureOr<Plan> randomPlan(ModuleOp module, ArrayRef<std::pair<std::string, int64_t>> axes,
+                           uint64_t seed) {
+  auto start = std::chrono::steady_clock::now();
+  func::FuncOp function = mainFunction(module);
+  if (!function)
+    return failure();
+  Roles roles(function);
+  Plan plan;
+  plan.origin = "random";
+  plan.axes.assign(axes.begin(), axes.end());
+  plan.mesh = refineMesh(function, roles, axes);
+  Conversions conversions(plan.mesh, machineOf(plan.mesh));
+  Space space(function, roles, plan.mesh, Objective::Time);
+  DenseSet<Value> free = valuesWithoutCotangent(function);
+  Random random{seed};
+  DenseMap<Value, Layout> layouts;
+
+  auto drawStorage = [&](Value value, PlannedOp &planned) {
+    std::vector<Layout> choices = space.storage(value);
+    planned.results.push_back(choices[random.below(choices.size())]);
+    planned.copies.resize(1);
+    layouts[value] = planned.results[0];
+  };
+  for (BlockArgument argument : function.getArguments()) {
+    PlannedOp planned;
+    planned.name = valueName(argument);
+    planned.kind = "input";
+    drawStorage(argument, planned);
+    plan.arguments.push_back(std::move(planned));
+  }
+  for (Operation &op : function.getBody().front().without_terminator()) {
+    PlannedOp planned;
+    planned.name = valueName(op.getResult(0));
+    planned.kind = op.getName().getStringRef().str();
+    auto rule = cast<ShardingOpInterface>(op).getShardingRule();
+    if (isParameter(&op, *rule)) {
+      drawStorage(op.getResult(0), planned);
+    } else if (!isFreeSource(&op, *rule)) {
+      OpSpace ops = space.of(&op);
+      std::vector<const Strategy *> open, near;
+      for (const Strategy &strategy : ops.strategies) {
+        bool reachable = true, asIs = true;
+        for (auto [operand, want] : llvm::zip_equal(op.getOperands(), strategy.operands)) {
+          auto have = layouts.find(operand);
+          Layout from = have == layouts.end() ? Layout(plan.mesh.size(), int(want.dims.size()))
+                                              : have->second;
+          reachable &= conversions.cost(tensorInfo(operand, !free.contains(operand)), from, want) <
+                       kIllegal;
+          asIs &= have == layouts.end() || from == want;
+        }
+        if (reachable)
+          open.push_back(&strategy);
+        if (reachable && asIs)
+          near.push_back(&strategy);
+      }
+      auto &from = !near.empty() && random.next() % 2 ? near : open;
+      const Strategy &drawn = *from[random.below(from.size())];
+      planned.operands = drawn.operands;
+      planned.results = drawn.results;
+      planned.copies.resize(op.getNumResults());
+      for (auto [value, layout] : llvm::zip_equal(op.getResults(), planned.results))
+        layouts[value] = layout;
+    }
+    plan.ops.push_back(std::move(planned));
+  }
+  if (failed(describe(function, plan, conversions)))
+    return failure();
+  plan.solveMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+                     .count();
+  return plan;
+}
+
+} // namespace mtp::plan

@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- Conversions.h - the cheapest way from one layout to another ---------===//
+//
+// A conversion changes the state of some mesh axes by one op. The way from one
+// layout to another is the cheapest sequence of them, forward and conjugate
+// together (shortest path, so the triangle inequality holds). Planner and
+// mtp-apply-plan ask the same function: what is predicted is what is executed.
+//
+// Between states of one axis (blank: not in one step):
+//
+//   from \ to   I                R             S(d)             P(sum)
+//   I           -                copy_to       scatter_to       root_to
+//   R           assert_invariant -             slice            root_of
+//   S(e)        gather_from      all_gather    all_to_all       pad_to
+//   P(sum)      reduce_from      all_reduce    reduce_scatter   -
+//   P(max|min)  reduce_max_from  all_reduce_max
+//
+// The conjugate of a -> b is dual(b) -> dual(a) on the same blocks. Only the
+// minor-most axes of a dimension come and go.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MTP_COMPILER_PLAN_CONVERSIONS_H
+#define MTP_COMPILER_PLAN_CONVERSIONS_H
+
+#include "compiler/plan/Cost.h"
+#include "dialects/mtp/MtpDialect.h"
+
+#include <unordered_map>
+
+namespace mtp::plan {
+
+/// What a conversion needs to know of a value.
+struct TensorInfo {
+  llvm::SmallVector<int64_t, 4> shape; ///< global
+  int64_t elementBytes = 4;
+  bool cotangent = true; ///< otherwise there is no backward, and I serves as R
+  bool operator==(const TensorInfo &other) const {
+    return shape == other.shape && elementBytes == other.elementBytes &&
+           cotangent == other.cotangent;
+  }
+};
+
+/// What the ranks do in one direction of a conversion.
+struct Traffic {
+  Transfer transfer = Transfer::None;
+  int64_t bytes = 0;     ///< payload that a rank contributes, padding included
+  int64_t wireBytes = 0; ///< what it must send
+  Time time = 0;
+};
+
+/// One op.
+struct ConversionStep {
+  llvm::StringRef name;          ///< "mtp.copy_to"
+  llvm::SmallVector<int, 2> axes; ///< major first
+  Layout result;
+  Traffic forward, backward;
+};
+
+struct ConversionPath {
+  Time cost = 0; ///< forward + backward; kIllegal: there is no path
+  llvm::SmallVector<ConversionStep, 2> steps;
+};
+
+/// Answers are kept, so repeated layers cost nothing.
+class Conversions {
+public:
+  Conversions(MeshShape mesh, Machine machine)
+      : mesh(std::move(mesh)), machine(std::move(machine)) {}
+
+  /// The cheapest path; among equals the one with the fewest steps.
+  const ConversionPath &pathBetween(const TensorInfo &tensor, const Layout &from,
+                                    const Layout &to);
+  Time cost(const TensorInfo &tensor, const Layout &from, const Layout &to) {
+    return from == to ? 0 : pathBetween(tensor, from, to).cost;
+  }
+
+  const MeshShape mesh;
+  const Machine machine;
+
+private:
+  struct Key {
+    TensorInfo tensor;
+    Layout from, to;
+    bool operator==(const Key &other) const {
+      return tensor == other.tensor && from == other.from && to == other.to;
+    }
+  };
+  struct KeyHash {
+    size_t operator()(const Key &key) const;
+  };
+  ConversionPath search(const Key &key) const;
+  void addMoves(const Key &key, const Layout &at, llvm::ArrayRef<int> axes,
+                llvm::SmallVectorImpl<ConversionStep> &moves) const;
+  void addMove(const Key &key, const Layout &at, llvm::ArrayRef<int> axes, AxisState state,
+               llvm::SmallVectorImpl<ConversionStep> &moves) const;
+  void addPermutes(const Key &key, const Layout &at,
+                   llvm::SmallVectorImpl<ConversionStep> &moves) const;
+  Traffic traffic(const TensorInfo &tensor, Transfer transfer, llvm::ArrayRef<int> axes,
+                  const Layout &from, const Layout &to) const;
+
+  std::unordered_map<Key, ConversionPath, KeyHash> known;
+};
+
+/// What the ranks do from one state to another; nothing if there is no such step.
+std::optional<Transfer> transferBetween(Kind from, Kind to);
+
+/// "all_reduce", "all_gather", ...; "" for what stays on the rank.
+llvm::StringRef collectiveName(Transfer transfer);
+
+} // namespace mtp::plan
+
+#endif // MTP_COMPILER_PLAN_CONVERSIONS_H

@@ -1,0 +1,535 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/plan/Model.h"
+
+#include "mlir/IR/OperationSupport.h"
+
+using namespace mlir;
+
+namespace mtp::plan {
+namespace {
+
+/// FNV-1a: the same on every machine, unlike llvm::hash_code.
+struct StableHash {
+  uint64_t state = 0xcbf29ce484222325;
+  void add(uint64_t word) {
+    for (int byte = 0; byte < 8; ++byte, word >>= 8)
+      state = (state ^ (word & 255)) * 0x100000001b3;
+  }
+  void add(StringRef text) {
+    for (unsigned char c : text)
+      state = (state ^ c) * 0x100000001b3;
+    add(uint64_t(text.size()));
+  }
+};
+
+void addType(StableHash &hash, Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  for (int64_t extent : tensor.getShape())
+    hash.add(uint64_t(extent));
+  hash.add(uint64_t(tensor.getElementTypeBitWidth()));
+}
+
+bool sameStrategies(const OpSpace &a, const OpSpace &b) {
+  return llvm::equal(a.strategies, b.strategies, [](const Strategy &x, const Strategy &y) {
+    return x.operands == y.operands && x.results == y.results;
+  });
+}
+
+int indexOf(std::vector<Layout> &layouts, const Layout &layout) {
+  auto it = std::find(layouts.begin(), layouts.end(), layout);
+  if (it == layouts.end())
+    it = layouts.insert(layouts.end(), layout);
+  return int(it - layouts.begin());
+}
+
+} // namespace
+
+Model::Model(func::FuncOp function, const Space &space, Conversions &conversions,
+             Objective objective)
+    : function(function), space(space), conversions(conversions), objective(objective),
+      free(valuesWithoutCotangent(function)) {
+  addUnits();
+  addValues();
+  findWeights();
+}
+
+/// Hash of an op and everything it depends on, without names.
+uint64_t Model::structureOf(Operation *op) {
+  auto [it, isNew] = structures.try_emplace(op, 0);
+  if (!isNew)
+    return it->second;
+  StableHash hash;
+  hash.add(op->getName().getStringRef());
+  for (Type type : op->getResultTypes())
+    addType(hash, type);
+  for (Value operand : op->getOperands()) {
+    addType(hash, operand.getType());
+    if (Operation *before = operand.getDefiningOp())
+      hash.add(structures.lookup(before)); // defined earlier: known
+    else
+      hash.add(uint64_t(cast<BlockArgument>(operand).getArgNumber()));
+  }
+  return structures[op] = hash.state;
+}
+
+int Model::unitOf(Value value) const {
+  if (Operation *op = value.getDefiningOp()) {
+    auto it = unitOfOp.find(op);
+    return it == unitOfOp.end() ? -1 : it->second;
+  }
+  return unitOfInput.lookup(value);
+}
+
+/// Hash of what makes ops equal users of shared parameters: the op, those
+/// parameters, and how the other operands come from the nearest such users. 0 if
+/// the op has nothing to do with shared parameters.
+///
+///   layer 3: matmul(x3, Wq)        color(matmul, Wq)   whatever x3 is
+///            add(.., reshape(..))  from the colors of its operands
+///   layer 4: matmul(x4, Wq)        the same
+uint64_t Model::colorOf(Operation *op) {
+  constexpr int manyUses = 3;
+  StableHash hash;
+  hash.add(op->getName().getStringRef());
+  hash.add(uint64_t(hash_value(op->getAttrDictionary())));
+  for (Type type : op->getResultTypes())
+    addType(hash, type);
+  auto isShared = [&](Value value) {
+    auto it = unitOfOp.find(value.getDefiningOp());
+    return it != unitOfOp.end() && units[it->second].space.rule.anyState &&
+           std::distance(value.use_begin(), value.use_end()) >= manyUses;
+  };
+  bool usesShared = llvm::any_of(op->getOperands(), isShared), colored = usesShared;
+  for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+    Operation *before = operand.getDefiningOp();
+    addType(hash, operand.getType());
+    if (isShared(operand)) {
+      hash.add(uint64_t(index));
+      hash.add(uint64_t(unitOf(operand)));
+    } else if (!usesShared) {
+      auto it = colors.find(before);
+      colored |= it != colors.end();
+      hash.add(it != colors.end() ? it->second
+               : before           ? structures.lookup(before)
+                                  : cast<BlockArgument>(operand).getArgNumber());
+    }
+  }
+  return colored ? colors[op] = hash.state | 1 : 0;
+}
+
+void Model::addUnits() {
+  std::map<uint64_t, int> unitOfColor;
+  auto addVariable = [&](OpSpace ops, uint64_t hash, std::string name) {
+    Variable variable;
+    variable.unary.assign(ops.strategies.size(), 0);
+    variable.hash = hash;
+    variable.name = std::move(name);
+    units.push_back({int(tables.variables.size()), std::move(ops)});
+    tables.variables.push_back(std::move(variable));
+    return int(units.size()) - 1;
+  };
+  auto stored = [&](Value value, OpSpace &ops) {
+    for (Layout &layout : space.storage(value)) {
+      Strategy strategy;
+      strategy.results.push_back(std::move(layout));
+      ops.strategies.push_back(std::move(strategy));
+    }
+  };
+  for (BlockArgument argument : function.getArguments()) {
+    OpSpace ops;
+    stored(argument, ops);
+    StableHash hash;
+    hash.add(uint64_t(argument.getArgNumber()));
+    unitOfInput[argument] = addVariable(std::move(ops), hash.state, valueName(argument));
+  }
+  for (Operation &op : function.getBody().front().without_terminator()) {
+    uint64_t hash = structureOf(&op);
+    auto rule = cast<ShardingOpInterface>(op).getShardingRule();
+    if (isFreeSource(&op, *rule))
+      continue;
+    OpSpace ops;
+    if (isParameter(&op, *rule)) {
+      ops.op = &op;
+      ops.rule = std::move(*rule);
+      stored(op.getResult(0), ops);
+    } else {
+      ops = space.of(&op);
+    }
+    int index = -1;
+    if (uint64_t color = op.getNumOperands() ? colorOf(&op) : 0) {
+      auto [it, isNew] = unitOfColor.try_emplace(color, int(units.size()));
+      if (!isNew && sameStrategies(units[it->second].space, ops))
+        index = it->second;
+    }
+    if (index < 0)
+      index = addVariable(std::move(ops), hash, valueName(op.getResult(0)));
+    unitOfOp[&op] = index;
+    const Unit &unit = units[index];
+    Variable &variable = tables.variables[unit.variable];
+    bool cotangent = llvm::any_of(op.getResults(), [&](Value v) { return !free.contains(v); });
+    if (!unit.space.rule.anyState)
+      for (auto [cost, strategy] : llvm::zip_equal(variable.unary, unit.space.strategies))
+        cost = add(cost, computeTime(&op, strategy, cotangent, conversions));
+  }
+}
+
+void Model::addValues() {
+  Block &block = function.getBody().front();
+  DenseMap<Operation *, int> position;
+  for (Operation &op : block)
+    position[&op] = int(position.size());
+  auto addValue = [&](Value value, unsigned result) {
+    ValueModel model;
+    model.value = value;
+    model.unit = unitOf(value);
+    model.result = result;
+    model.info = tensorInfo(value, !free.contains(value));
+    for (OpOperand &use : value.getUses()) {
+      Operation *user = use.getOwner();
+      model.uses.push_back({&use, user == block.getTerminator() ? -1 : unitOfOp.lookup(user)});
+    }
+    llvm::sort(model.uses, [&](const Use &a, const Use &b) {
+      auto key = [&](const Use &use) {
+        return std::pair(position.at(use.operand->getOwner()), use.operand->getOperandNumber());
+      };
+      return key(a) < key(b);
+    });
+    if (model.unit >= 0)
+      for (const Strategy &strategy : units[model.unit].space.strategies)
+        model.producedOf.push_back(indexOf(model.produced, strategy.results[result]));
+    modelOf[value] = int(values.size());
+    values.push_back(std::move(model));
+  };
+  for (BlockArgument argument : function.getArguments())
+    addValue(argument, 0);
+  for (Operation &op : block.without_terminator())
+    for (OpResult result : op.getResults())
+      addValue(result, result.getResultNumber());
+}
+
+/// Weights: parameters of rank >= 2 of at least a thousandth of the largest.
+void Model::findWeights() {
+  if (objective == Objective::Time)
+    return;
+  auto elements = [](const ValueModel &value) {
+    return cast<RankedTensorType>(value.value.getType()).getNumElements();
+  };
+  auto isCandidate = [&](const ValueModel &value) {
+    return value.unit >= 0 && units[value.unit].space.op &&
+           units[value.unit].space.rule.anyState && value.info.shape.size() >= 2 &&
+           value.info.cotangent;
+  };
+  int64_t largest = 0;
+  for (const ValueModel &value : values)
+    if (isCandidate(value))
+      largest = std::max(largest, elements(value));
+  for (ValueModel &value : values)
+    value.isWeight = isCandidate(value) && elements(value) >= (largest + 999) / 1000;
+}
+
+//===----------------------------------------------------------------------===//
+// Restrictions
+//===----------------------------------------------------------------------===//
+
+bool Model::restrict(Value value, function_ref<bool(const Layout &)> fits) {
+  int index = unitOf(value);
+  if (index < 0)
+    return true;
+  const Unit &unit = units[index];
+  unsigned result = isa<OpResult>(value) ? cast<OpResult>(value).getResultNumber() : 0;
+  bool any = false;
+  for (auto [cost, strategy] :
+       llvm::zip_equal(tables.variables[unit.variable].unary, unit.space.strategies)) {
+    if (!fits(strategy.results[result]))
+      cost = kIllegal;
+    any |= cost < kIllegal;
+  }
+  return any;
+}
+
+bool Model::restrict(OpOperand &operand, function_ref<bool(const Layout &)> fits) {
+  const Unit &unit = units[unitOfOp.lookup(operand.getOwner())];
+  bool any = false;
+  for (auto [cost, strategy] :
+       llvm::zip_equal(tables.variables[unit.variable].unary, unit.space.strategies)) {
+    if (!fits(strategy.operands[operand.getOperandNumber()]))
+      cost = kIllegal;
+    any |= cost < kIllegal;
+  }
+  return any;
+}
+
+std::vector<Layout> Model::choices(Value value) const {
+  return values[modelOf.lookup(value)].produced;
+}
+
+//===----------------------------------------------------------------------===//
+// Tables
+//===----------------------------------------------------------------------===//
+
+void Model::addUnary(int variable, int strategy, Time cost) {
+  Time &total = tables.variables[variable].unary[strategy];
+  total = add(total, cost);
+}
+
+void Model::addPair(int a, int b, function_ref<Time(int, int)> cost) {
+  int rows = int(tables.variables[a].unary.size());
+  int columns = int(tables.variables[b].unary.size());
+  if (a == b) { // ops of one structure that follow each other
+    for (int x = 0; x < rows; ++x)
+      addUnary(a, x, cost(x, x));
+    return;
+  }
+  bool swap = a > b;
+  auto &table = pairs[swap ? std::pair(b, a) : std::pair(a, b)];
+  table.resize(size_t(rows) * columns, 0);
+  for (int x = 0; x < rows; ++x)
+    for (int y = 0; y < columns; ++y) {
+      Time &entry = table[swap ? size_t(y) * rows + x : size_t(x) * columns + y];
+      entry = add(entry, cost(x, y));
+    }
+}
+
+/// A weight is read as it is stored on every axis but dp.
+Time Model::usePenalty(const ValueModel &value, const Layout &stored, const Layout &read) const {
+  if (!value.isWeight)
+    return 0;
+  for (const AxisGroup &group : space.axisGroups())
+    for (int part : group.parts)
+      if (!group.isData && !(stored.states[part] == read.states[part]) &&
+          (stored.states[part].kind == Kind::S || read.states[part].kind == Kind::S))
+        return kPenalty;
+  return 0;
+}
+
+/// A weight is stored split on every axis but dp; a table that is looked up by
+/// index along the indexed dimension.
+Time Model::storagePenalty(const ValueModel &value, const Layout &stored) const {
+  if (!value.isWeight)
+    return 0;
+  int indexed = -1;
+  for (const Use &use : value.uses) {
+    if (use.unit < 0)
+      continue;
+    const ShardingRule &rule = units[use.unit].space.rule;
+    for (auto [dim, factors] : llvm::enumerate(rule.operands[use.operand->getOperandNumber()]))
+      if (factors.size() == 1 && rule.factors[factors[0]].indexed &&
+          rule.factors[factors[0]].kind == FactorKind::Parallel)
+        indexed = int(dim);
+  }
+  Time penalty = 0;
+  for (const AxisGroup &group : space.axisGroups()) {
+    if (group.isData || group.size == 1)
+      continue;
+    bool split = llvm::any_of(group.parts, [&](int part) {
+      return stored.states[part].kind == Kind::S &&
+             (indexed < 0 || stored.states[part].dim == indexed);
+    });
+    penalty = add(penalty, split ? 0 : kPenalty);
+  }
+  return penalty;
+}
+
+void Model::addSingleUse(ValueModel &value) {
+  const Use &use = value.uses.front();
+  const Unit &unit = units[value.unit];
+  if (use.unit < 0) {
+    for (size_t x = 0; x < value.producedOf.size(); ++x) {
+      const Layout &layout = value.produced[value.producedOf[x]];
+      addUnary(unit.variable, int(x), conversions.cost(value.info, layout, outputOf(layout)));
+    }
+    return;
+  }
+  std::vector<Layout> required;
+  std::vector<int> requiredOf;
+  for (const Strategy &strategy : units[use.unit].space.strategies)
+    requiredOf.push_back(indexOf(required, strategy.operands[use.operand->getOperandNumber()]));
+  std::vector<Time> costs;
+  for (const Layout &from : value.produced)
+    for (const Layout &to : required)
+      costs.push_back(add(conversions.cost(value.info, from, to), usePenalty(value, from, to)));
+  addPair(unit.variable, units[use.unit].variable, [&](int x, int y) {
+    return costs[value.producedOf[x] * required.size() + requiredOf[y]];
+  });
+}
+
+void Model::addCopy(ValueModel &value) {
+  const Unit &unit = units[value.unit];
+  // What the uses ask for, and which use asks for it.
+  std::vector<Layout> &copies = value.copies;
+  std::vector<std::vector<int>> requiredOf(value.uses.size());
+  for (auto [index, use] : llvm::enumerate(value.uses))
+    if (use.unit >= 0)
+      for (const Strategy &strategy : units[use.unit].space.strategies)
+        requiredOf[index].push_back(
+            indexOf(copies, strategy.operands[use.operand->getOperandNumber()]));
+  std::vector<int> key{value.unit, int(value.result)};
+  for (const Use &use : value.uses) {
+    key.push_back(use.unit);
+    key.push_back(int(use.operand->getOperandNumber()));
+  }
+  Variable variable;
+  variable.hash = tables.variables[unit.variable].hash + 1 + value.result;
+  variable.name = tables.variables[unit.variable].name + " (copy)";
+  for (int produced = 0; produced < int(value.produced.size()); ++produced) {
+    value.states.push_back({produced, -1});
+    variable.unary.push_back(0);
+    for (int copy = 0; copy < int(copies.size()); ++copy) {
+      Time cost = conversions.cost(value.info, value.produced[produced], copies[copy]);
+      if (cost == 0 || cost >= kIllegal)
+        continue; // a free conversion need not be shared
+      value.states.push_back({produced, copy});
+      variable.unary.push_back(cost);
+    }
+  }
+  auto [known, isNew] = copyVariables.try_emplace(key, int(tables.variables.size()));
+  value.variable = known->second;
+  if (isNew)
+    tables.variables.push_back(std::move(variable));
+  else
+    for (size_t state = 0; state < variable.unary.size(); ++state)
+      addUnary(value.variable, int(state), variable.unary[state]);
+  addPair(unit.variable, value.variable, [&](int x, int state) {
+    return value.producedOf[x] == value.states[state].produced ? 0 : kIllegal;
+  });
+  for (auto [index, use] : llvm::enumerate(value.uses)) {
+    if (use.unit < 0) {
+      for (auto [state, pair] : llvm::enumerate(value.states)) {
+        const Layout &have = value.produced[pair.produced];
+        Time cost = conversions.cost(value.info, have, outputOf(have));
+        if (pair.copy >= 0)
+          cost = std::min(cost, conversions.cost(value.info, copies[pair.copy],
+                                                 outputOf(copies[pair.copy])));
+        addUnary(value.variable, int(state), cost);
+      }
+      continue;
+    }
+    // costs[state][required]
+    std::vector<Time> costs(value.states.size() * copies.size(), kIllegal);
+    std::vector<bool> asked(copies.size(), false);
+    for (int required : requiredOf[index])
+      asked[required] = true;
+    for (size_t state = 0; state < value.states.size(); ++state)
+      for (size_t required = 0; required < copies.size(); ++required) {
+        if (!asked[required])
+          continue;
+        auto [produced, copy] = value.states[state];
+        Time cost = conversions.cost(value.info, value.produced[produced], copies[required]);
+        if (copy >= 0)
+          cost = std::min(cost, conversions.cost(value.info, copies[copy], copies[required]));
+        costs[state * copies.size() + required] =
+            add(cost, usePenalty(value, value.produced[produced], copies[required]));
+      }
+    addPair(value.variable, units[use.unit].variable, [&, i = index](int state, int y) {
+      return costs[size_t(state) * copies.size() + requiredOf[i][y]];
+    });
+  }
+}
+
+void Model::build() {
+  for (ValueModel &value : values) {
+    if (value.unit < 0) {
+      // Constants are free in every layout but partial maxima and minima.
+      for (const Use &use : value.uses) {
+        if (use.unit < 0)
+          continue;
+        const auto &strategies = units[use.unit].space.strategies;
+        for (size_t x = 0; x < strategies.size(); ++x)
+          for (AxisState state : strategies[x].operands[use.operand->getOperandNumber()].states)
+            if (state.kind == Kind::PMax || state.kind == Kind::PMin)
+              addUnary(units[use.unit].variable, int(x), kIllegal);
+      }
+      continue;
+    }
+    if (value.isWeight)
+      for (size_t x = 0; x < value.producedOf.size(); ++x)
+        addUnary(units[value.unit].variable, int(x),
+                 storagePenalty(value, value.produced[value.producedOf[x]]));
+    if (value.uses.size() == 1)
+      addSingleUse(value);
+    else if (value.uses.size() > 1)
+      addCopy(value);
+  }
+  for (auto &[key, table] : pairs)
+    tables.pairs.push_back({key.first, key.second, std::move(table)});
+  pairs.clear();
+}
+
+//===----------------------------------------------------------------------===//
+// Answers
+//===----------------------------------------------------------------------===//
+
+Plan Model::decode(ArrayRef<int> assignment) const {
+  Plan plan;
+  plan.mesh = space.meshShape();
+  auto strategyOf = [&](int unit) -> const Strategy & {
+    return units[unit].space.strategies[assignment[units[unit].variable]];
+  };
+  auto copyOf = [&](Value value) -> std::optional<Layout> {
+    const ValueModel &model = values[modelOf.lookup(value)];
+    if (model.variable < 0)
+      return std::nullopt;
+    int copy = model.states[assignment[model.variable]].copy;
+    return copy < 0 ? std::nullopt : std::optional(model.copies[copy]);
+  };
+  func::FuncOp main = function;
+  for (BlockArgument argument : main.getArguments()) {
+    PlannedOp planned;
+    planned.name = valueName(argument);
+    planned.kind = "input";
+    planned.results = strategyOf(unitOfInput.lookup(argument)).results;
+    planned.copies.push_back(copyOf(argument));
+    plan.arguments.push_back(std::move(planned));
+  }
+  for (Operation &op : main.getBody().front().without_terminator()) {
+    PlannedOp planned;
+    planned.name = valueName(op.getResult(0));
+    planned.kind = op.getName().getStringRef().str();
+    auto it = unitOfOp.find(&op);
+    if (it != unitOfOp.end()) {
+      planned.operands = strategyOf(it->second).operands;
+      planned.results = strategyOf(it->second).results;
+      for (Value result : op.getResults())
+        planned.copies.push_back(copyOf(result));
+    }
+    plan.ops.push_back(std::move(planned));
+  }
+  return plan;
+}
+
+static void addAlternative(std::vector<Model::Alternative> &all, const Layout &layout, Time total) {
+  for (Model::Alternative &known : all)
+    if (known.layout == layout) {
+      known.total = std::min(known.total, total);
+      return;
+    }
+  all.push_back({layout, total});
+}
+
+std::vector<Model::Alternative>
+Model::alternatives(Value value, const std::vector<std::vector<Time>> &marginals) const {
+  std::vector<Alternative> all;
+  int index = unitOf(value);
+  if (index < 0)
+    return all;
+  unsigned result = isa<OpResult>(value) ? cast<OpResult>(value).getResultNumber() : 0;
+  for (auto [total, strategy] :
+       llvm::zip_equal(marginals[units[index].variable], units[index].space.strategies))
+    addAlternative(all, strategy.results[result], total);
+  return all;
+}
+
+std::vector<Model::Alternative>
+Model::alternatives(OpOperand &operand, const std::vector<std::vector<Time>> &marginals) const {
+  std::vector<Alternative> all;
+  auto it = unitOfOp.find(operand.getOwner());
+  if (it == unitOfOp.end())
+    return all;
+  const Unit &unit = units[it->second];
+  for (auto [total, strategy] : llvm::zip_equal(marginals[unit.variable], unit.space.strategies))
+    addAlternative(all, strategy.operands[operand.getOperandNumber()], total);
+  return all;
+}
+
+} // namespace mtp::plan

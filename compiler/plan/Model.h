@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- Model.h - planning as a pairwise cost model -------------------------===//
+//
+// Variables: the strategy of every op; the storage of every parameter and input;
+// and for every value with several uses its "converted copy": a pair of the layout
+// it is produced in and the layout of one shared copy, or none.
+//
+//   single use      pair(producer, consumer) = cost of the path
+//   several uses    pair(producer, copy)     = 0 if the layouts agree, else illegal
+//                   unary(copy)              = path from value to copy
+//                   pair(copy, consumer)     = cheaper path, from value or copy
+//
+// so a shared gather or a shared backward reduction is paid once.
+//
+// Ops of one structure that use one shared parameter (layers that share weights)
+// have one variable together: a parameter is used in the same way by all its
+// equal users. Without that rule the width of the graph would grow with every
+// shared weight.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MTP_COMPILER_PLAN_MODEL_H
+#define MTP_COMPILER_PLAN_MODEL_H
+
+#include "compiler/plan/Plan.h"
+#include "compiler/plan/Solver.h"
+
+namespace mtp::plan {
+
+/// Cost of a weight that is not stored split, or not used as stored, under the
+/// parallel objective. Larger than any sum of real costs; never reported.
+inline constexpr Time kPenalty = Time(1) << 46;
+
+class Model {
+public:
+  Model(mlir::func::FuncOp function, const Space &space, Conversions &conversions,
+        Objective objective);
+
+  /// Keeps only strategies that give `value` a layout for which `fits` holds.
+  /// False if there is none.
+  bool restrict(mlir::Value value, llvm::function_ref<bool(const Layout &)> fits);
+  /// Keeps only strategies that read the operand in such a layout.
+  bool restrict(mlir::OpOperand &operand, llvm::function_ref<bool(const Layout &)> fits);
+  /// Layouts that `value` can be produced in.
+  std::vector<Layout> choices(mlir::Value value) const;
+
+  /// Adds the tables. Call once, after the restrictions.
+  void build();
+  const Problem &problem() const { return tables; }
+  /// The layouts of an assignment.
+  Plan decode(llvm::ArrayRef<int> assignment) const;
+
+  /// For each value: least cost of the whole plan for every produced layout, from
+  /// the solver's min-marginals.
+  struct Alternative {
+    Layout layout;
+    Time total = kIllegal;
+  };
+  std::vector<Alternative> alternatives(mlir::Value value,
+                                        const std::vector<std::vector<Time>> &marginals) const;
+  /// The same for the layouts in which an operand is read.
+  std::vector<Alternative> alternatives(mlir::OpOperand &operand,
+                                        const std::vector<std::vector<Time>> &marginals) const;
+
+private:
+  /// An op, parameter or input, or several of one structure.
+  struct Unit {
+    int variable = -1;
+    OpSpace space;
+  };
+  struct Use {
+    mlir::OpOperand *operand = nullptr;
+    int unit = -1; ///< -1: output of the function
+  };
+  struct ValueModel {
+    mlir::Value value;
+    int unit = -1; ///< -1: constant
+    unsigned result = 0;
+    TensorInfo info;
+    std::vector<Use> uses;
+    bool isWeight = false; ///< a parameter that the objective wants split
+    int variable = -1;     ///< converted copy, if there are several uses
+    struct State {
+      int produced, copy; ///< indices; copy -1: none
+    };
+    std::vector<Layout> produced, copies;
+    std::vector<int> producedOf; ///< by strategy of the unit
+    std::vector<State> states;
+  };
+
+  void addUnits();
+  void addValues();
+  void findWeights();
+  uint64_t structureOf(mlir::Operation *op);
+  uint64_t colorOf(mlir::Operation *op);
+  Time usePenalty(const ValueModel &value, const Layout &stored, const Layout &read) const;
+  Time storagePenalty(const ValueModel &value, const Layout &stored) const;
+  void addSingleUse(ValueModel &value);
+  void addCopy(ValueModel &value);
+  void addPair(int a, int b, llvm::function_ref<Time(int, int)> cost);
+  void addUnary(int variable, int strategy, Time cost);
+  int unitOf(mlir::Value value) const;
+
+  mlir::func::FuncOp function;
+  const Space &space;
+  Conversions &conversions;
+  Objective objective;
+  llvm::DenseSet<mlir::Value> free; ///< without cotangent
+  std::vector<Unit> units;
+  llvm::DenseMap<mlir::Operation *, int> unitOfOp;
+  llvm::DenseMap<mlir::Value, int> unitOfInput, modelOf;
+  std::vector<ValueModel> values;
+  std::map<std::pair<int, int>, std::vector<Time>> pairs;
+  llvm::DenseMap<mlir::Operation *, uint64_t> structures, colors;
+  std::map<std::vector<int>, int> copyVariables; ///< by producer and uses
+  Problem tables;
+};
+
+} // namespace mtp::plan
+
+#endif // MTP_COMPILER_PLAN_MODEL_H

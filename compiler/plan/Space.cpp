@@ -1,0 +1,371 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/plan/Space.h"
+
+using namespace mlir;
+
+namespace mtp::plan {
+
+using Row = AxisCase::Row;
+
+std::vector<AxisGroup> groupsOf(const MeshShape &mesh) {
+  std::vector<AxisGroup> groups;
+  for (auto [index, axis] : llvm::enumerate(mesh.axes)) {
+    if (groups.empty() || groups.back().name != axis.parent)
+      groups.push_back({axis.parent, 1, {}, axis.parent == "dp"});
+    groups.back().size *= axis.size;
+    groups.back().parts.push_back(int(index));
+  }
+  return groups;
+}
+
+bool isParameter(Operation *op, const ShardingRule &rule) {
+  return rule.anyState && !op->hasTrait<NoCotangentTrait>();
+}
+
+bool isFreeSource(Operation *op, const ShardingRule &rule) {
+  return rule.anyState && op->hasTrait<NoCotangentTrait>();
+}
+
+static int64_t innerOf(const ShardingRule &rule, ArrayRef<int> dimFactors, int factor) {
+  int64_t inner = 1;
+  for (int other : llvm::reverse(dimFactors)) {
+    if (other == factor)
+      break;
+    inner *= rule.factors[other].size;
+  }
+  return inner;
+}
+
+/// Visits (tensor index, is result, dimension, factors).
+template <typename Visit> static void forEachDim(const ShardingRule &rule, Visit visit) {
+  for (auto [index, tensor] : llvm::enumerate(rule.operands))
+    for (auto [dim, factors] : llvm::enumerate(tensor))
+      visit(index, false, dim, factors);
+  for (auto [index, tensor] : llvm::enumerate(rule.results))
+    for (auto [dim, factors] : llvm::enumerate(tensor))
+      visit(index, true, dim, factors);
+}
+
+//===----------------------------------------------------------------------===//
+// Key heads
+//===----------------------------------------------------------------------===//
+
+/// Factors of key heads: one stands alone in a dimension of one operand and before
+/// the query heads of a key head in another operand's; or copies of each head were
+/// made by a broadcast and are merged behind it.
+static SmallVector<int, 2> keyHeadFactors(Operation *op, const ShardingRule &rule,
+                                          const Roles &roles) {
+  SmallVector<int, 2> found;
+  SmallVector<uint8_t, 6> role = roles.ofFactors(op, rule);
+  auto splittable = [&](int factor) {
+    return rule.factors[factor].kind == FactorKind::Parallel && rule.factors[factor].size > 1 &&
+           !(role[factor] & (kBatch | kToken));
+  };
+  forEachDim(rule, [&](size_t tensor, bool isResult, size_t, const auto &factors) {
+    if (factors.size() != 2 || !splittable(factors[0]) || !splittable(factors[1]))
+      return;
+    bool copies = isResult && (role[factors[1]] & kRepeat);
+    bool alone = false;
+    forEachDim(rule, [&](size_t other, bool otherIsResult, size_t, const auto &otherFactors) {
+      alone |= !isResult && !otherIsResult && other != tensor && otherFactors.size() == 1 &&
+               otherFactors[0] == factors[0];
+    });
+    if ((copies || alone) && !llvm::is_contained(found, factors[0]))
+      found.push_back(factors[0]);
+  });
+  return found;
+}
+
+MeshShape refineMesh(func::FuncOp function, const Roles &roles,
+                     ArrayRef<std::pair<std::string, int64_t>> axes) {
+  std::map<int64_t, int> heads; // number of key heads -> ops
+  for (Operation &op : function.getBody().front()) {
+    auto sharding = dyn_cast<ShardingOpInterface>(op);
+    if (!sharding)
+      continue;
+    auto rule = sharding.getShardingRule();
+    if (failed(rule))
+      continue;
+    for (int factor : keyHeadFactors(&op, *rule, roles))
+      ++heads[rule->factors[factor].size];
+  }
+  MeshShape mesh;
+  for (const auto &[name, size] : axes) {
+    int64_t major = 0;
+    int most = 0;
+    for (auto [count, ops] : heads)
+      if (name != "dp" && count < size && size % count == 0 && ops > most) {
+        major = count;
+        most = ops;
+      }
+    if (major) {
+      mesh.axes.push_back({name, 0, major});
+      mesh.axes.push_back({name, 1, size / major});
+    } else {
+      mesh.axes.push_back({name, -1, size});
+    }
+  }
+  return mesh;
+}
+
+//===----------------------------------------------------------------------===//
+// Units and key heads, spread over the graph
+//===----------------------------------------------------------------------===//
+
+Space::Space(func::FuncOp function, const Roles &roles, MeshShape mesh, Objective objective)
+    : function(function), roles(roles), mesh(std::move(mesh)), objective(objective),
+      groups(groupsOf(this->mesh)) {
+  spreadTraits();
+}
+
+const DimTraits &Space::traitsOf(Value value, int64_t dim) const {
+  static const DimTraits none;
+  auto it = traits.find(value);
+  return it == traits.end() ? none : it->second[dim];
+}
+
+SmallVector<int64_t, 2> Space::unitsOfFactor(Operation *op, const ShardingRule &rule,
+                                             int factor) const {
+  SmallVector<int64_t, 2> units;
+  forEachDim(rule, [&](size_t tensor, bool isResult, size_t dim, const auto &factors) {
+    if (!llvm::is_contained(factors, factor))
+      return;
+    Value value = isResult ? Value(op->getResult(tensor)) : op->getOperand(tensor);
+    int64_t inner = innerOf(rule, factors, factor);
+    for (int64_t unit : traitsOf(value, dim).units)
+      if (inner > 0 && unit % inner == 0 && unit / inner > 1 &&
+          unit / inner <= rule.factors[factor].size && !llvm::is_contained(units, unit / inner))
+        units.push_back(unit / inner);
+  });
+  llvm::sort(units);
+  return units;
+}
+
+bool Space::carriesKeyHeads(Operation *op, const ShardingRule &rule, int factor) const {
+  bool carries = false;
+  forEachDim(rule, [&](size_t tensor, bool isResult, size_t dim, const auto &factors) {
+    Value value = isResult ? Value(op->getResult(tensor)) : op->getOperand(tensor);
+    carries |= !factors.empty() && factors[0] == factor && traitsOf(value, dim).keyHeads;
+  });
+  return carries;
+}
+
+/// Spreads the traits of one op's dimensions over its factors; true on a change.
+bool Space::spreadOp(Operation *op, const ShardingRule &rule) {
+  constexpr size_t mostUnits = 4;
+  bool changed = false;
+  SmallVector<int, 2> heads = keyHeadFactors(op, rule, roles);
+  for (int factor = 0; factor < int(rule.factors.size()); ++factor) {
+    if (rule.factors[factor].kind != FactorKind::Parallel)
+      continue;
+    SmallVector<int64_t, 2> units = unitsOfFactor(op, rule, factor);
+    bool isHeads = llvm::is_contained(heads, factor);
+    bool limited = isHeads || carriesKeyHeads(op, rule, factor);
+    forEachDim(rule, [&](size_t tensor, bool isResult, size_t dim, const auto &factors) {
+      if (!llvm::is_contained(factors, factor))
+        return;
+      Value value = isResult ? Value(op->getResult(tensor)) : op->getOperand(tensor);
+      DimTraits &mine = traits[value][dim];
+      int64_t inner = innerOf(rule, factors, factor);
+      auto addUnit = [&](int64_t unit) {
+        if (unit <= 1 || mine.units.size() >= mostUnits || llvm::is_contained(mine.units, unit))
+          return;
+        mine.units.push_back(unit);
+        changed = true;
+      };
+      if (factors.size() > 1)
+        addUnit(inner);
+      for (int64_t unit : units)
+        addUnit(unit * inner);
+      // Query heads stand behind key heads in one dimension: that one may be cut
+      // further.
+      bool further = isHeads && factors.size() > 1;
+      if (limited && !further && factors[0] == factor && !mine.keyHeads) {
+        mine.keyHeads = true;
+        changed = true;
+      }
+    });
+  }
+  return changed;
+}
+
+void Space::spreadTraits() {
+  struct Known {
+    Operation *op;
+    ShardingRule rule;
+  };
+  std::vector<Known> ops;
+  auto prepare = [&](Value value) {
+    traits[value].resize(cast<RankedTensorType>(value.getType()).getRank());
+  };
+  for (BlockArgument argument : function.getArguments())
+    prepare(argument);
+  for (Operation &op : function.getBody().front()) {
+    auto sharding = dyn_cast<ShardingOpInterface>(op);
+    if (!sharding)
+      continue;
+    for (Value result : op.getResults())
+      prepare(result);
+    auto rule = sharding.getShardingRule();
+    if (succeeded(rule))
+      ops.push_back({&op, std::move(*rule)});
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Known &known : ops)
+      changed |= spreadOp(known.op, known.rule);
+    for (Known &known : llvm::reverse(ops))
+      changed |= spreadOp(known.op, known.rule);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Strategies of an op
+//===----------------------------------------------------------------------===//
+
+std::vector<Space::Cases> Space::casesOf(Operation *op, const ShardingRule &rule,
+                                         const AxisGroup &group) const {
+  size_t parts = group.parts.size();
+  std::vector<Cases> result;
+  auto addJoint = [&](AxisCase c) { result.push_back(Cases(parts, c)); };
+  if (group.size == 1) {
+    addJoint({Row::Invariant, 0});
+    return result;
+  }
+  SmallVector<uint8_t, 6> role = roles.ofFactors(op, rule);
+  bool free = objective == Objective::Time ||
+              llvm::any_of(op->getOperands(), [&](Value v) { return relaxed.contains(v); }) ||
+              llvm::any_of(op->getResults(), [&](Value v) { return relaxed.contains(v); });
+  auto maySplit = [&](int factor) {
+    if (rule.factors[factor].kind != FactorKind::Parallel || rule.factors[factor].size <= 1)
+      return false;
+    return free || (group.isData ? (role[factor] & kBatch) != 0
+                                 : (role[factor] & (kBatch | kToken)) == 0);
+  };
+  SmallVector<AxisCase, 8> sharded;
+  for (AxisCase c : enumerateCases(rule)) {
+    if (c.row != Row::Sharded || !maySplit(c.index))
+      continue;
+    sharded.push_back(c);
+    for (int64_t unit : unitsOfFactor(op, rule, c.index)) {
+      c.unit = unit;
+      sharded.push_back(c);
+    }
+  }
+  bool batchOnly = group.isData && !free && !sharded.empty();
+  if (!batchOnly)
+    for (AxisCase c : enumerateCases(rule))
+      if (c.row != Row::Sharded)
+        addJoint(c);
+  for (AxisCase c : sharded)
+    addJoint(c);
+  if (parts != 2)
+    return result;
+  for (AxisCase c : sharded)
+    if (carriesKeyHeads(op, rule, c.index)) {
+      result.push_back({c, {Row::Replicated, 0}});
+      result.push_back({c, {Row::Invariant, 0}});
+    }
+  forEachDim(rule, [&](size_t, bool, size_t, const auto &factors) {
+    for (size_t i = 1; i < factors.size(); ++i) {
+      if (!maySplit(factors[i - 1]) || !maySplit(factors[i]))
+        continue;
+      Cases nested{{Row::Sharded, factors[i - 1]}, {Row::Sharded, factors[i]}};
+      if (!llvm::is_contained(result, nested))
+        result.push_back(nested);
+    }
+  });
+  return result;
+}
+
+OpSpace Space::of(Operation *op) const {
+  OpSpace space;
+  space.op = op;
+  space.rule = *cast<ShardingOpInterface>(op).getShardingRule();
+  std::vector<std::vector<Cases>> perGroup;
+  for (const AxisGroup &group : groups)
+    perGroup.push_back(casesOf(op, space.rule, group));
+
+  llvm::DenseSet<llvm::hash_code> hashes;
+  auto isNew = [&](const Strategy &strategy) {
+    llvm::hash_code code = llvm::hash_value(0);
+    for (const Layout &layout : strategy.operands)
+      code = llvm::hash_combine(code, layout);
+    for (const Layout &layout : strategy.results)
+      code = llvm::hash_combine(code, layout);
+    if (hashes.insert(code).second)
+      return true;
+    return llvm::none_of(space.strategies, [&](const Strategy &other) {
+      return other.operands == strategy.operands && other.results == strategy.results;
+    });
+  };
+  SmallVector<AxisCase, 4> cases(mesh.size());
+  auto combineAll = [&](auto &&self, size_t group) -> void {
+    if (group < groups.size()) {
+      for (const Cases &choice : perGroup[group]) {
+        for (auto [part, c] : llvm::zip_equal(groups[group].parts, choice))
+          cases[part] = c;
+        self(self, group + 1);
+      }
+      return;
+    }
+    if (auto strategy = combine(op, space.rule, cases, mesh))
+      if (isNew(*strategy))
+        space.strategies.push_back(std::move(*strategy));
+  };
+  combineAll(combineAll, 0);
+  if (space.strategies.empty()) { // a batch that cannot be split here
+    cases.assign(mesh.size(), {Row::Invariant, 0});
+    space.strategies.push_back(*combine(op, space.rule, cases, mesh));
+  }
+  return space;
+}
+
+//===----------------------------------------------------------------------===//
+// Storage
+//===----------------------------------------------------------------------===//
+
+std::vector<Layout> Space::storage(Value value) const {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
+  bool isInput = isa<BlockArgument>(value);
+  bool free = objective == Objective::Time || relaxed.contains(value);
+  std::vector<Layout> layouts{Layout(mesh.size(), int(shape.size()))};
+  auto cut = [&](Layout layout, ArrayRef<int> parts, int64_t dim, int64_t unit) {
+    if (layout.dims[dim].axes.size() && layout.dims[dim].unit != unit)
+      return;
+    for (int part : parts)
+      layout.shard(part, int(dim));
+    layout.dims[dim].unit = unit;
+    layout.canonicalize(shape, mesh);
+    if (!llvm::is_contained(layouts, layout))
+      layouts.push_back(std::move(layout));
+  };
+  for (const AxisGroup &group : groups) {
+    if (group.size == 1)
+      continue;
+    std::vector<Layout> before = std::move(layouts);
+    layouts.clear();
+    bool batch = group.isData && !free;
+    // An input of rank 2 or more is always cut on dp; one of rank 1 may be.
+    if (!batch || !isInput || shape.size() < 2 || shape[0] <= 1)
+      layouts = before;
+    for (const Layout &layout : before)
+      for (int64_t dim = 0; dim < int64_t(shape.size()); ++dim) {
+        if (shape[dim] <= 1)
+          continue;
+        uint8_t role = roles.of(value, dim);
+        if (!free && (group.isData ? !isInput || dim != 0 : (role & (kBatch | kToken)) != 0))
+          continue;
+        const DimTraits &known = traitsOf(value, dim);
+        cut(layout, group.parts, dim, 1);
+        if (known.keyHeads && group.parts.size() > 1)
+          cut(layout, group.parts[0], dim, 1);
+        for (int64_t unit : known.units)
+          cut(layout, group.parts, dim, unit);
+      }
+  }
+  return layouts;
+}
+
+} // namespace mtp::plan
