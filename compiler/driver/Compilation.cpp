@@ -4,10 +4,14 @@
 
 #include "dialects/mtp/MtpDialect.h"
 #include "dialects/spmd/SpmdDialect.h"
+#include "compiler/driver/PlanReport.h"
 #include "passes/Passes.h"
+#include "runtime/io/Npz.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
+
+#include <fstream>
 
 using namespace mlir;
 using namespace mtp;
@@ -56,7 +60,18 @@ bool Compilation::importOnnx(std::vector<ReadFile> &) {
   return stages.fail(kInternal, "internal", "the ONNX front end is not linked");
 }
 
+/// A module whose types carry layouts was planned by its author.
+static bool isTyped(ModuleOp module) {
+  return module
+      .walk([](Operation *op) {
+        return llvm::any_of(op->getResultTypes(), layoutOf) ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 bool Compilation::simplify() {
+  if (isTyped(*module))
+    return true;
   bool good = stages.runPasses("simplify", *module, [](OpPassManager &passes) { passes.addPass(createMtpSimplify()); });
   if (good && !request.noRaise)
     good = stages.runPasses("raise", *module, [](OpPassManager &passes) {
@@ -70,6 +85,78 @@ bool Compilation::simplify() {
          });
 }
 
-bool Compilation::plan() { return true; }
+bool Compilation::plan() {
+  std::vector<std::pair<std::string, int64_t>> axes;
+  std::string error;
+  if (!plan::parseMesh(request.mesh, axes, error))
+    return stages.fail(kUsage, "usage", "--mesh: " + error);
+  if (isTyped(*module))
+    return takeTypedModule(axes);
+  FailureOr<plan::Plan> plan = failure();
+  bool planned = stages.run("plan", [&] { return succeeded(plan = makePlan(axes)); }, kBadInput, "plan");
+  if (!planned || !savePlan(*plan))
+    return false;
+  reportPlan(*plan, request.explain, result);
+  return stages.run("apply", [&] {
+    if (failed(plan::applyPlan(*module, *plan)) || !stages.gate("apply", *module))
+      return false;
+    result.parameters = reportParameters(*module);
+    return true;
+  });
+}
+
+bool Compilation::takeTypedModule(ArrayRef<std::pair<std::string, int64_t>> axes) {
+  if (!request.plan.empty() || !request.pins.empty() || !request.savePlan.empty())
+    return stages.fail(kUsage, "usage", "--plan, --pin, --save-plan: " + request.model + " has its layouts already");
+  auto meshes = module->getOps<MeshOp>();
+  MeshShape shape = meshes.empty() ? MeshShape() : (*meshes.begin()).getShape();
+  std::string text;
+  for (const auto &[name, size] : axes) {
+    int64_t own = 1;
+    for (int axis : shape.find(name))
+      own *= shape.axes[axis].size;
+    if (own != size && request.mesh != CompileRequest().mesh)
+      return stages.fail(kUsage, "usage", "--mesh " + request.mesh + ": " + request.model + " is laid out for " + name +
+                                              " = " + std::to_string(own));
+  }
+  result.parameters = reportParameters(*module);
+  return true;
+}
+
+FailureOr<plan::Plan> Compilation::makePlan(ArrayRef<std::pair<std::string, int64_t>> axes) {
+  llvm::StringRef text = request.plan;
+  if (text.consume_front("random:")) {
+    uint64_t seed;
+    if (text.getAsInteger(10, seed))
+      return stages.fail(kUsage, "usage", "--plan random:SEED needs a number, not '" + text.str() + "'"), failure();
+    return plan::randomPlan(*module, axes, seed);
+  }
+  if (text.empty()) {
+    plan::PlanOptions options;
+    options.objective = request.objective == "time" ? plan::Objective::Time : plan::Objective::Parallel;
+    options.pins = request.pins;
+    options.explain = request.explain;
+    return plan::choosePlan(*module, axes, options);
+  }
+  if (!request.pins.empty())
+    return stages.fail(kUsage, "usage", "--pin chooses a plan and --plan takes one: give one of them"), failure();
+  std::ifstream file(request.plan);
+  if (!file)
+    return stages.fail(kBadInput, "input", "cannot read the plan " + request.plan), failure();
+  nlohmann::json json = nlohmann::json::parse(file, nullptr, false);
+  if (json.is_discarded())
+    return stages.fail(kBadInput, "plan", request.plan + " is not JSON"), failure();
+  return plan::loadPlan(*module, axes, json, modelHash);
+}
+
+bool Compilation::savePlan(const plan::Plan &plan) {
+  if (request.savePlan.empty())
+    return true;
+  Error error;
+  std::string text = plan::savePlan(plan, modelHash).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return writeFileAtomically(request.savePlan, text + "\n", error) ||
+         stages.fail(error.exitCode, error.kind, error.message);
+}
+
 bool Compilation::lower() { return true; }
 bool Compilation::emit() { return stages.fail(kInternal, "internal", "emission is not linked"); }

@@ -6,6 +6,7 @@
 
 #include "compiler/driver/Cache.h"
 #include "compiler/driver/StageRunner.h"
+#include "compiler/plan/Plan.h"
 
 namespace mtp {
 
@@ -27,6 +28,9 @@ private:
   bool importOnnx(std::vector<ReadFile> &files);
   bool simplify();
   bool plan();
+  bool takeTypedModule(llvm::ArrayRef<std::pair<std::string, int64_t>> axes);
+  mlir::FailureOr<plan::Plan> makePlan(llvm::ArrayRef<std::pair<std::string, int64_t>> axes);
+  bool savePlan(const plan::Plan &plan);
   bool lower();
   bool emit();
 

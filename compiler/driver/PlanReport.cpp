@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/PlanReport.h"
+
+using namespace mlir;
+using namespace mtp;
+using nlohmann::json;
+
+static double microseconds(plan::Time time) { return double(time) / 1e6; }
+
+void mtp::reportPlan(const plan::Plan &plan, bool explain, CompileResult &result) {
+  for (const plan::PredictedWeight &weight : plan.weights)
+    result.weights.push_back({weight.name, weight.layout, weight.how,
+                              std::vector<int64_t>(weight.shape.begin(), weight.shape.end()), weight.bytes,
+                              weight.bytesPerRank});
+  for (const plan::PredictedCollective &collective : plan.collectives) {
+    if (collective.phase != "forward")
+      continue;
+    PlannedCollective row;
+    row.op = collective.op;
+    row.kind = collective.kind;
+    row.axis = collective.axis;
+    row.dtype = collective.dtype;
+    row.phase = collective.phase;
+    row.node = collective.node;
+    row.reason = collective.reason;
+    row.bytes = collective.bytes;
+    row.wireBytes = collective.wireBytes;
+    row.timeUs = microseconds(collective.time);
+    row.runnerUp = collective.runnerUp;
+    row.regretUs = microseconds(collective.regret);
+    result.collectives.push_back(row);
+  }
+  auto known = [](plan::Time time) { return time < plan::kIllegal ? json(microseconds(time)) : json(nullptr); };
+  result.artifact.plan = {{"cost_us", known(plan.cost)},
+                          {"lower_bound_us", known(plan.lowerBound)},
+                          {"all_replicated_us", known(plan.allReplicated)},
+                          {"megatron_us", known(plan.megatron)},
+                          {"solve_ms", plan.solveMs}};
+  result.explainJson = plan::explainJson(plan);
+  if (explain)
+    result.explain = plan::explainText(plan);
+}
+
+json mtp::reportParameters(ModuleOp module) {
+  std::map<std::string, std::string> layouts;
+  module.walk([&](ParameterOp parameter) {
+    auto type = cast<RankedTensorType>(parameter.getType());
+    auto mesh = layoutOf(type) ? lookupMesh(parameter, layoutOf(type).getMesh()) : MeshOp();
+    if (!mesh)
+      return;
+    MeshShape shape = mesh.getShape();
+    if (FailureOr<Layout> layout = toLayout(parameter, type, shape); succeeded(layout))
+      layouts.try_emplace(parameter.getSource().str(), layout->text(shape));
+  });
+  json list = json::array();
+  for (InitializerOp initializer : module.getOps<InitializerOp>()) {
+    auto type = cast<RankedTensorType>(initializer.getType());
+    std::string name = initializer.getSymName().str(), reason;
+    bool trainable = initializer.getParameter();
+    if (!isa<FloatType>(type.getElementType()))
+      reason = "it is not a float";
+    else if (type.getRank() == 0)
+      reason = "it is a scalar";
+    else if (!layouts.count(name))
+      reason = "nothing reads it";
+    else if (!trainable)
+      reason = "it is a constant of the graph";
+    auto layout = layouts.find(name);
+    list.push_back({{"name", name},
+                    {"shape", std::vector<int64_t>(type.getShape())},
+                    {"trainable", trainable && reason.empty()},
+                    {"reason", reason},
+                    {"tied_to", nullptr},
+                    {"layout", layout == layouts.end() ? "" : layout->second}});
+  }
+  return list;
+}
