@@ -148,6 +148,7 @@ private:
     int64_t count; ///< rows
     T *q, *scores, *o, *maximum, *sum, *correction, *k, *v, *row;
     int64_t *left, *right; ///< visible keys of each row, inclusive
+    int64_t *maskOffset;   ///< of each row
   };
   struct Block { ///< of keys
     int64_t first, count;
@@ -223,9 +224,10 @@ size_t Attention<T>::layOut(Work &work, char *memory) const {
   place(work.correction, lanes);
   place(work.k, convertsK ? checkedMultiply(keyBlock, p.depth) : 0);
   place(work.v, convertsV ? checkedMultiply(keyBlock, p.valueDepth) : 0);
-  place(work.row, std::max(keyBlock, p.valueDepth));
+  place(work.row, std::max(4 * keyBlock, p.valueDepth));
   place(work.left, rows);
   place(work.right, rows);
+  place(work.maskOffset, rows);
   return at;
 }
 
@@ -238,6 +240,8 @@ template <typename T> void Attention<T>::loadQueries(Work &work) const {
         work.buffers[0] + rowOffset(p.q, work, work.first + i) * size;
     loadRow<T>(p.q.type, from, p.q.strides[3], to, lanes, p.depth,
                p.roundToBf16);
+    if (p.hasMask)
+      work.maskOffset[i] = rowOffset(p.mask, work, work.first + i);
 
     int64_t diagonal = (work.first + i) % p.queries + work.offset;
     work.left[i] = p.windowLeft < 0 ? 0 : diagonal - p.windowLeft;
@@ -277,31 +281,53 @@ void Attention<T>::loadKeys(Work &work, Block &block) const {
        block.vStride);
 }
 
-/// Adds the mask to the scores, or replaces scores by maskValue.
+/// Adds the mask to the scores, or replaces scores by maskValue. Lanes that
+/// read the same row of the mask are served together, others in fours.
 template <typename T>
 void Attention<T>::applyMask(Work &work, const Block &block,
                              int64_t panel) const {
   bool boolean = p.mask.type == DType::Bool;
+  bool direct = p.mask.type == compute && p.mask.strides[3] == 1;
   int64_t size = byteSize(p.mask.type), stride = p.mask.strides[3];
   const char *base = work.buffers[p.maskAt] + block.first * stride * size;
-  int64_t count = lanesOf(work, panel), first = work.first + panel * lanes;
+  const int64_t *offsets = work.maskOffset + panel * lanes;
+  int64_t count = lanesOf(work, panel);
   T replacement = T(p.maskValue);
-  // Lanes that read the same row of the mask are served together.
-  for (int64_t lane = 0, next; lane < count; lane = next) {
-    int64_t offset = rowOffset(p.mask, work, first + lane);
-    next = lane + 1;
-    while (next < count && rowOffset(p.mask, work, first + next) == offset)
-      ++next;
-    loadRow<T>(p.mask.type, base + offset * size, stride, work.row, 1,
-               block.count);
-    T *scores = work.scores;
-    for (int64_t j = 0; j < block.count; ++j, scores += lanes)
-      if (!boolean)
-        for (int64_t i = lane; i < next; ++i)
-          scores[i] += work.row[j];
-      else if (work.row[j] == 0)
-        for (int64_t i = lane; i < next; ++i)
-          scores[i] = replacement;
+  auto row = [&](int64_t lane, T *copy) {
+    const char *from = base + offsets[lane] * size;
+    if (direct)
+      return reinterpret_cast<const T *>(from);
+    loadRow<T>(p.mask.type, from, stride, copy, 1, block.count);
+    return static_cast<const T *>(copy);
+  };
+  auto apply = [&](T &score, T mask) {
+    score = boolean ? (mask == 0 ? replacement : score) : score + mask;
+  };
+  if (std::all_of(offsets, offsets + count,
+                  [&](int64_t offset) { return offset == offsets[0]; })) {
+    const T *mask = row(0, work.row);
+    for (int64_t j = 0; j < block.count; ++j)
+      for (int64_t i = 0; i < lanes; ++i)
+        apply(work.scores[j * lanes + i], mask[j]);
+    return;
+  }
+  int64_t lane = 0;
+  for (; lane + 4 <= count; lane += 4) {
+    const T *mask[4];
+    for (int64_t i = 0; i < 4; ++i)
+      mask[i] = row(lane + i, work.row + i * keyBlock);
+    T *scores = work.scores + lane;
+    for (int64_t j = 0; j < block.count; ++j, scores += lanes) {
+      apply(scores[0], mask[0][j]);
+      apply(scores[1], mask[1][j]);
+      apply(scores[2], mask[2][j]);
+      apply(scores[3], mask[3][j]);
+    }
+  }
+  for (; lane < count; ++lane) {
+    const T *mask = row(lane, work.row);
+    for (int64_t j = 0; j < block.count; ++j)
+      apply(work.scores[j * lanes + lane], mask[j]);
   }
 }
 
