@@ -57,6 +57,7 @@ sanitized() { # name, sanitizers
 lit() { lit-22 -sv --xunit-xml-output="$results/lit.xml" build/test; }
 
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
+export TSAN_OPTIONS=suppressions=$root/scripts/tsan.supp
 step sources "$python" scripts/check_sources.py --junit "$results/sources.xml"
 step unit unit build unit
 step lit lit
