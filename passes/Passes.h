@@ -4,6 +4,8 @@
 #ifndef MTP_PASSES_H
 #define MTP_PASSES_H
 
+#include "dialects/spmd/SpmdDialect.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

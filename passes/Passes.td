@@ -67,4 +67,93 @@ def MtpConvertPrecision : Pass<"mtp-convert-precision", "::mlir::ModuleOp"> {
                         "f32, f64, bf16 or f16">];
 }
 
+def MtpPartition : Pass<"mtp-partition", "::mlir::ModuleOp"> {
+  let summary = "Turn a program on whole tensors with layouts into the program of one rank.";
+  let description = [{
+    Shapes become those of a rank's block, layouts leave the types, conversions
+    become collectives or local copies, weights become blocks of stored tensors.
+    Where a dimension is cut with padding, ops that contract it read the neutral
+    element of their reduction there. Ops without results in use are dropped.
+
+    ```mlir
+    mtp.mesh @mesh <tp = 2>
+    func.func @main(%x: tensor<2x8xf32, #mtp.layout<@mesh, tp = S(1)>>) -> tensor<2x4xf32, #mtp.layout<@mesh>> {
+      %w = mtp.parameter @w : tensor<8x4xf32, #mtp.layout<@mesh, tp = S(0)>>
+      %0 = mtp.matmul %x, %w : (tensor<2x8xf32, #mtp.layout<@mesh, tp = S(1)>>, tensor<8x4xf32, #mtp.layout<@mesh, tp = S(0)>>) -> tensor<2x4xf32, #mtp.layout<@mesh, tp = P(sum)>>
+      %1 = mtp.reduce_from %0 ["tp"] : (tensor<2x4xf32, #mtp.layout<@mesh, tp = P(sum)>>) -> tensor<2x4xf32, #mtp.layout<@mesh>>
+      return %1 : tensor<2x4xf32, #mtp.layout<@mesh>>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @main(%x: tensor<2x4xf32> {mtp.layout = ..., mtp.global_type = tensor<2x8xf32>}) -> (tensor<2x4xf32> {...}) {
+      %w = spmd.parameter @w layout #mtp.layout<@mesh, tp = S(0)> global tensor<8x4xf32> : tensor<4x4xf32>
+      %0 = mtp.matmul %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+      %1 = spmd.all_reduce %0 ["tp"] sum for "reduce_from" : tensor<2x4xf32> to tensor<2x4xf32>
+      return %1 : tensor<2x4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mtp::spmd::SpmdDialect"];
+}
+
+def SpmdVerify : Pass<"spmd-verify", "::mlir::ModuleOp"> {
+  let summary = "Refuse a program whose ranks could disagree.";
+  let description = [{
+    Changes nothing. Every rank must issue the same collectives in the same order:
+    they stand in the one block of a function, never in a region that a rank could
+    skip, and their local sizes follow from cuts that all ranks share. Types have
+    no layout and a static shape; arguments and results are the blocks that their
+    layouts give.
+
+    ```mlir
+    %1 = spmd.all_reduce %0 ["tp"] sum for "reduce_from" : tensor<2x4xf32> to tensor<2x4xf32>
+    ```
+    stays as it is;
+    ```mlir
+    %1 = mtp.neg %0 : (tensor<2x4xf32, #mtp.layout<@mesh>>) -> tensor<2x4xf32, #mtp.layout<@mesh>>
+    ```
+    is refused: a layout is left.
+  }];
+}
+
+def MtpApplyPlan : Pass<"mtp-apply-plan", "::mlir::ModuleOp"> {
+  let summary = "Choose a layout for every value and make every conversion an op.";
+  let description = [{
+    Plans @main for `mesh` (the cheapest plan under `objective`, a random legal one,
+    or the one of a plan file), gives every tensor type its layout, and inserts the
+    conversions, each right before the first op that needs it.
+
+    ```mlir
+    func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+      %v = mtp.parameter @v : tensor<8x16xf32>
+      %w = mtp.parameter @w : tensor<16x8xf32>
+      %0 = mtp.matmul %x, %v : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+      %1 = mtp.matmul %0, %w : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+      return %1 : tensor<4x8xf32>
+    }
+    ```
+    with `mesh=tp=2` becomes (types of operands left out)
+    ```mlir
+    mtp.mesh @mesh <tp = 2>
+    func.func @main(%x: tensor<4x8xf32, #mtp.layout<@mesh>>) -> tensor<4x8xf32, #mtp.layout<@mesh>> {
+      %v = mtp.parameter @v : tensor<8x16xf32, #mtp.layout<@mesh, tp = S(1)>>
+      %w = mtp.parameter @w : tensor<16x8xf32, #mtp.layout<@mesh, tp = S(0)>>
+      %f = mtp.copy_to %x ["tp"] : tensor<4x8xf32, #mtp.layout<@mesh, tp = R>>
+      %0 = mtp.matmul %f, %v : tensor<4x16xf32, #mtp.layout<@mesh, tp = S(1)>>
+      %1 = mtp.matmul %0, %w : tensor<4x8xf32, #mtp.layout<@mesh, tp = P(sum)>>
+      %g = mtp.reduce_from %1 ["tp"] : tensor<4x8xf32, #mtp.layout<@mesh>>
+      return %g : tensor<4x8xf32, #mtp.layout<@mesh>>
+    }
+    ```
+  }];
+  let options = [
+    Option<"mesh", "mesh", "std::string", [{"tp=1"}], "Mesh axes, slowest first: dp=2,tp=4">,
+    Option<"objective", "objective", "std::string", [{"parallel"}], "parallel or time">,
+    Option<"plan", "plan", "std::string", [{""}], "A plan file, or random:SEED">,
+    Option<"pins", "pin", "std::string", [{""}], "VALUE=LAYOUT; several are split at semicolons">,
+    Option<"explain", "explain", "bool", "false", "Print the plan to standard error">];
+  let dependentDialects = ["::mtp::MtpDialect"];
+}
+
 #endif // MTP_PASSES_TD

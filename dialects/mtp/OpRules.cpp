@@ -218,6 +218,7 @@ FailureOr<ShardingRule> GatherOp::getShardingRule() {
   for (int64_t d = dim + 1; d < data.getRank(); ++d)
     builder.same(0, d, 0, d - 1 + indices.getRank());
   builder.rule.linear = {1u};
+  builder.rule.positions = 0b10u;
   return builder.build();
 }
 
@@ -238,6 +239,7 @@ FailureOr<ShardingRule> GatherElementsOp::getShardingRule() {
     builder.operand(0, dim, covered ? factor : builder.factor(FactorKind::Whole));
   }
   builder.rule.linear = {1u};
+  builder.rule.positions = 0b10u;
   return builder.build();
 }
 
@@ -265,12 +267,14 @@ FailureOr<ShardingRule> GatherNdOp::getShardingRule() {
   for (int64_t dim = slice; dim < data.getRank(); ++dim)
     builder.same(0, dim, 0, tupleDim + dim - slice);
   builder.rule.linear = {1u};
+  builder.rule.positions = 0b10u;
   return builder.build();
 }
 
 /// Writes by index are whole in the indexed dimensions. They are jointly linear
 /// in data and updates when they replace or add.
 static void setScatterLinear(ShardingRule &rule, Combine combine) {
+  rule.positions = 0b010u;
   if (combine == Combine::none || combine == Combine::add)
     rule.linear = {0b101u};
 }

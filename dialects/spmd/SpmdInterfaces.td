@@ -19,12 +19,12 @@ def Spmd_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
       "::llvm::StringRef", "getMtpOp", (ins)>,
     InterfaceMethod<"forward, backward or update.", "::llvm::StringRef", "getPhase", (ins)>,
     InterfaceMethod<"Dimension that is concatenated or cut; -1 if none is.",
-      "int64_t", "getChangedDim", (ins), [{ return -1; }]>,
+      "int64_t", "getChangedDim", (ins), "", [{ return -1; }]>,
     InterfaceMethod<"Cut of that dimension on its sharded side; null if there is none.",
-      "::mtp::spmd::CutAttr", "getChangedCut", (ins), [{ return {}; }]>,
+      "::mtp::spmd::CutAttr", "getChangedCut", (ins), "", [{ return {}; }]>,
     InterfaceMethod<"What it does with the elements of the ranks.",
-      "::mtp::spmd::Reduction", "getReductionKind", (ins),
-      [{ return ::mtp::spmd::Reduction::sum; }]>];
+      "::mtp::spmd::Reduction", "getReductionKind",
+      (ins), "", [{ return ::mtp::spmd::Reduction::sum; }]>];
   let verify = [{ return ::mtp::spmd::detail::verifyCollective($_op); }];
 }
 

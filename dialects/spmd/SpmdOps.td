@@ -18,7 +18,7 @@ def Spmd_ParameterOp : Spmd_Op<"parameter", [Pure]> {
     its block.
 
     ```mlir
-    %w = spmd.parameter @w recipe [#mtp.step<transpose, [1, 0]>] layout #mtp.layout<@mesh, tp = S(1)> global tensor<8x16xf32> : tensor<8x8xf32>
+    %w = spmd.parameter @w recipe [#mtp.step<"transpose", [1, 0]>] layout #mtp.layout<@mesh, tp = S(1)> global tensor<8x16xf32> : tensor<8x8xf32>
     ```
 
     Constraints:
@@ -149,7 +149,7 @@ def Spmd_FusedOp : Spmd_Op<"fused", [IsolatedFromAbove, RecursiveMemoryEffects,
     results; nothing else comes in.
 
     ```mlir
-    %y = spmd.fused (%x, %b) : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32> {
+    %y = spmd.fused(%x, %b) : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32> {
     ^bb0(%0: tensor<8x4xf32>, %1: tensor<4xf32>):
       %2 = mtp.add %0, %1 : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
       %3 = mtp.gelu %2 : (tensor<8x4xf32>) -> tensor<8x4xf32>
