@@ -435,11 +435,19 @@ template <typename T> void Attention<T>::task(int64_t index, Work &work) const {
     Block block{first, std::min(keyBlock, p.keys - first), nullptr, nullptr, 0,
                 0};
     for (int64_t panel = 0; panel < used; ++panel) {
-      if (first > right[panel] || first + block.count <= left[panel])
+      // What no query of the panel sees is left out.
+      int64_t from = std::max(first, left[panel]);
+      int64_t to = std::min(first + block.count, right[panel] + 1);
+      if (from >= to)
         continue;
       if (!block.k)
         loadKeys(work, block);
-      visit(work, block, panel);
+      Block seen = block;
+      seen.first = from;
+      seen.count = to - from;
+      seen.k += (from - first) * block.kStride;
+      seen.v += (from - first) * block.vStride;
+      visit(work, seen, panel);
     }
   }
   storeResults(work);
