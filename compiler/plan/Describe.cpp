@@ -126,8 +126,9 @@ static std::string splitText(Value value, const Layout &layout, const MeshShape 
   if (blocks == 1)
     return mesh.ranks() == 1 ? "whole" : "whole on every rank";
   std::string text = "split";
-  if (!value.use_empty() && shape.size() >= 2) {
-    OpOperand &use = *value.use_begin();
+  for (OpOperand &use : value.getUses()) {
+    if (shape.size() < 2 || text == "vocabulary parallel")
+      break;
     auto sharding = dyn_cast<ShardingOpInterface>(use.getOwner());
     auto rule = sharding ? sharding.getShardingRule() : FailureOr<ShardingRule>(failure());
     for (auto [dim, cut] : llvm::enumerate(layout.dims)) {

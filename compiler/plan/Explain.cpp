@@ -9,6 +9,11 @@ using namespace mlir;
 
 namespace mtp::plan {
 
+static std::string quoted(const Layout &layout, const MeshShape &mesh) {
+  std::string text = layout.text(mesh);
+  return text.empty() ? "invariant" : "<" + text + ">";
+}
+
 static std::string micros(Time time) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("%.1f us", double(time) / 1e6);
@@ -42,7 +47,7 @@ static void explainCollectives(func::FuncOp function, const Model &model, const 
         best(ofValue, [&](const Layout &layout) { return layout != produced; });
     std::string words;
     if (other)
-      words = "'" + valueName(value) + "' as <" + other->layout.text(plan.mesh) + ">";
+      words = "'" + valueName(value) + "' as " + quoted(other->layout, plan.mesh);
     Time total = other ? other->total : kIllegal;
     auto it = position.find(use.getOwner());
     std::vector<Model::Alternative> ofUse;
@@ -54,7 +59,7 @@ static void explainCollectives(func::FuncOp function, const Model &model, const 
       if (otherRead && otherRead->total < total) {
         total = otherRead->total;
         words = "'" + valueName(use.getOwner()->getResult(0)) + "' reads '" + valueName(value) +
-                "' as <" + otherRead->layout.text(plan.mesh) + ">";
+                "' as " + quoted(otherRead->layout, plan.mesh);
       }
     }
     Time regret = total >= kIllegal ? kIllegal : total - solver.optimum();
