@@ -4,6 +4,7 @@
 
 #include "runtime/io/Npz.h"
 #include "tools/common/Terminal.h"
+#include "tools/common/Text.h"
 
 #include <chrono>
 
@@ -28,6 +29,10 @@ bool mtp::compileModel(const char *tool, const Options &options,
   if (!options.quiet)
     for (const std::string &warning : result.warnings)
       printWarning(tool, warning);
+  if (options.verbose)
+    for (auto &[stage, milliseconds] : result.stageMs)
+      fprintf(stderr, "%s: %s %s\n", tool, stage.c_str(),
+              timeText(milliseconds).c_str());
   return compiled;
 }
 

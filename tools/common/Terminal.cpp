@@ -47,26 +47,29 @@ void Progress::clear() {
   shown = false;
 }
 
-static int reportInternal(const char *tool, const char *what) {
-  fprintf(stderr,
-          "%s: internal error: %s\n%s: this is a fault of mtp; please file an "
-          "issue with the command line, the model if it can be shared, and "
-          "the output of '%s --version'\n",
-          tool, what, tool, tool);
-  return exits::Internal;
+static Error internalError(const char *tool, const std::string &what) {
+  return {exits::Internal,
+          "internal",
+          "internal error: " + what +
+              "; this is a fault of mtp: please file an issue with the command "
+              "line, the model if it can be shared, and the output of '" +
+              tool + " --version'",
+          {}};
 }
 
-int mtp::runTool(const char *tool, const std::function<int()> &body) {
+void mtp::catchFailures(const char *tool, Error &error,
+                        const std::function<void()> &body) {
   try {
-    return body();
+    body();
   } catch (const std::bad_alloc &) {
-    fprintf(stderr, "%s: error: the machine has not enough memory for this\n",
-            tool);
-    return exits::BadInput;
+    error = {exits::BadInput,
+             "memory",
+             "the machine has not enough memory for this",
+             {}};
   } catch (const std::exception &failure) {
-    return reportInternal(tool, failure.what());
+    error = internalError(tool, failure.what());
   } catch (...) {
-    return reportInternal(tool, "an exception of unknown type");
+    error = internalError(tool, "an exception of unknown type");
   }
 }
 

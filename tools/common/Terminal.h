@@ -29,9 +29,10 @@ private:
   bool active, shown = false;
 };
 
-/// Runs `body`; what it throws becomes an internal error (exit 5), or exit 1
-/// where memory ran out.
-int runTool(const char *tool, const std::function<int()> &body);
+/// Runs `body`; what it throws becomes an internal error (exit 5) with how to
+/// report it, or exit 1 where memory ran out.
+void catchFailures(const char *tool, Error &error,
+                   const std::function<void()> &body);
 
 /// Before any rank runs a signal ends the process at once with 128 + signal;
 /// files are renamed into place when complete, so nothing half written stays.

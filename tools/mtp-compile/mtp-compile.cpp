@@ -65,7 +65,10 @@ static int runCompile(int argc, const char *const *argv) {
   }
   exitOnSignals();
   Report report(options);
-  if (!parsed || !compileArtifact(options, report, error)) {
+  if (parsed)
+    catchFailures(tool, error,
+                  [&] { compileArtifact(options, report, error); });
+  if (error) {
     report.setError(error);
     printError(tool, error);
   }
@@ -79,5 +82,11 @@ static int runCompile(int argc, const char *const *argv) {
 }
 
 int main(int argc, char **argv) {
-  return runTool(tool, [&] { return runCompile(argc, argv); });
+  int code = kOk;
+  Error error;
+  catchFailures(tool, error, [&] { code = runCompile(argc, argv); });
+  if (!error)
+    return code;
+  printError(tool, error);
+  return error.exitCode;
 }

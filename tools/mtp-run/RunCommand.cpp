@@ -87,6 +87,15 @@ bool RunCommand::startSession(Error &error) {
   Progress progress(options.quiet);
   progress.show("load weights", 0);
   session = Session::create(std::move(artifact), options.session, error);
+  progress.clear();
+  if (session && options.verbose)
+    fprintf(stderr,
+            "%s: %d ranks of %d threads; each has %s of parameters, %s of "
+            "arena, %s of packed weights and scratch\n",
+            tool, session->ranks(), session->threadsPerRank(),
+            bytesText(session->parameterBytesPerRank()).c_str(),
+            bytesText(session->arenaBytesPerRank()).c_str(),
+            bytesText(session->libraryBytesPerRank()).c_str());
   return session != nullptr;
 }
 

@@ -59,10 +59,17 @@ static int run(int argc, const char *const *argv) {
   exitOnSignals();
   Report report(options);
   if (parsed)
-    RunCommand(options, report).execute(error);
+    catchFailures(tool, error,
+                  [&] { RunCommand(options, report).execute(error); });
   return finish(options, report, error);
 }
 
 int main(int argc, char **argv) {
-  return runTool(tool, [&] { return run(argc, argv); });
+  int code = kOk;
+  Error error;
+  catchFailures(tool, error, [&] { code = run(argc, argv); });
+  if (!error)
+    return code;
+  printError(tool, error);
+  return error.exitCode;
 }
