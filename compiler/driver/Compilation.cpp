@@ -4,6 +4,7 @@
 
 #include "dialects/mtp/MtpDialect.h"
 #include "dialects/spmd/SpmdDialect.h"
+#include "compiler/driver/Pipelines.h"
 #include "compiler/driver/PlanReport.h"
 #include "passes/Passes.h"
 #include "runtime/io/Npz.h"
@@ -72,12 +73,9 @@ static bool isTyped(ModuleOp module) {
 bool Compilation::simplify() {
   if (isTyped(*module))
     return true;
-  bool good = stages.runPasses("simplify", *module, [](OpPassManager &passes) { passes.addPass(createMtpSimplify()); });
+  bool good = stages.runPasses("simplify", *module, addSimplifyPasses);
   if (good && !request.noRaise)
-    good = stages.runPasses("raise", *module, [](OpPassManager &passes) {
-      passes.addPass(createMtpRaise());
-      passes.addPass(createMtpSimplify());
-    });
+    good = stages.runPasses("raise", *module, addRaisePasses);
   return good && stages.runPasses("precision", *module, [&](OpPassManager &passes) {
            MtpConvertPrecisionOptions options;
            options.precision = request.precision;
@@ -158,5 +156,7 @@ bool Compilation::savePlan(const plan::Plan &plan) {
          stages.fail(error.exitCode, error.kind, error.message);
 }
 
-bool Compilation::lower() { return true; }
+bool Compilation::lower() {
+  return stages.runPasses("partition", *module, addPartitionPasses);
+}
 bool Compilation::emit() { return stages.fail(kInternal, "internal", "emission is not linked"); }

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- Pipelines.h - named pipelines of mtp-opt ----------------------------===//
+//
+//   --mtp-shard="mesh=dp=2,tp=4"   simplify, raise, plan, apply: layouts in the types
+//   --mtp-to-spmd                  partition, verify, fuse: the program of one rank
+//   --mtp-to-llvm                  kernels of fused regions in the llvm dialect
+//
+//===----------------------------------------------------------------------===//
+#ifndef MTP_COMPILER_DRIVER_PIPELINES_H
+#define MTP_COMPILER_DRIVER_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+
+namespace mtp {
+
+/// From the graph as imported to the graph as planned.
+void addSimplifyPasses(mlir::OpPassManager &passes);
+void addRaisePasses(mlir::OpPassManager &passes);
+/// From typed modules to the program of one rank.
+void addPartitionPasses(mlir::OpPassManager &passes);
+
+/// Registers the pipelines and the flag --explain.
+void registerMtpPipelines();
+
+} // namespace mtp
+
+#endif // MTP_COMPILER_DRIVER_PIPELINES_H
