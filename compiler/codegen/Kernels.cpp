@@ -24,7 +24,7 @@ static constexpr const char *kCodegenVersion = "1";
 
 bool mtp::isFusible(Operation *op) { return emitterOf(op) != nullptr; }
 
-KernelModule::KernelModule(MLIRContext *context) : context(context) {
+KernelModule::KernelModule(MLIRContext *context) {
   context->loadDialect<MtpDialect, spmd::SpmdDialect, func::FuncDialect, arith::ArithDialect,
                        math::MathDialect, scf::SCFDialect, cf::ControlFlowDialect, LLVM::LLVMDialect>();
   Location loc = UnknownLoc::get(context);

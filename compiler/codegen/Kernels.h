@@ -90,7 +90,6 @@ public:
 private:
   mlir::FailureOr<int> addRegion(mlir::Operation *func, mlir::Location loc, KernelInfo &info);
 
-  mlir::MLIRContext *context;
   mlir::OwningOpRef<mlir::ModuleOp> regionModule; ///< mtp ops, one func a kernel
   mlir::OwningOpRef<mlir::ModuleOp> loopModule;   ///< loops, one func a kernel
   std::vector<KernelInfo> infos;

@@ -22,6 +22,7 @@
 #include "llvm/Transforms/IPO/MergeFunctions.h"
 
 #include <chrono>
+#include <deque>
 #include <mutex>
 #include <thread>
 

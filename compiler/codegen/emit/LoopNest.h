@@ -93,7 +93,6 @@ struct LoopGroup {
 struct NestInstance {
   NestKey key;
   llvm::SmallVector<LoopPart> parts;
-  llvm::SmallVector<VariableId> variables; ///< one a part
 };
 
 struct Variable {

@@ -506,6 +506,8 @@ Value RegionEmitter::conditional(Value condition, Type type, llvm::function_ref<
   Level &outer = *current, *savedFloor = floor;
   moveTo(outer);
   auto branch = scf::IfOp::create(builder, loc, type, condition, /*withElseRegion=*/true);
+  Operation *savedAnchor = outer.anchor;
+  outer.anchor = branch;
   auto fill = [&](Block *block, llvm::function_ref<Value()> code) {
     Level &level = newLevel(outer, block);
     At at(builder, current, level);
@@ -519,6 +521,8 @@ Value RegionEmitter::conditional(Value condition, Type type, llvm::function_ref<
   };
   fill(branch.thenBlock(), whenTrue);
   fill(branch.elseBlock(), whenFalse);
+  outer.anchor = savedAnchor;
+  moveTo(outer);
   return branch.getResult(0);
 }
 

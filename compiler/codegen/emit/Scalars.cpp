@@ -287,8 +287,7 @@ Value mtp::roundToBF16Bits(RegionEmitter &emit, Value value) {
 /// float to integer: toward zero, saturating, NaN to 0.
 static Value saturate(OpBuilder &builder, Location loc, Value value, Type to, bool isUnsigned) {
   std::string name = isUnsigned ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
-  return LLVM::CallIntrinsicOp::create(builder, loc, to, builder.getStringAttr(name), ValueRange{value})
-      .getResult(0);
+  return LLVM::CallIntrinsicOp::create(builder, loc, to, builder.getStringAttr(name), ValueRange{value}).getResults();
 }
 
 Value Scalars::convert(Value value, Type to) {
@@ -303,8 +302,10 @@ Value Scalars::convert(Value value, Type to) {
       value = arith::TruncFOp::create(builder, loc, wanted, value);
     else if (registers.isF32() && wanted.isF64())
       return arith::ExtFOp::create(builder, loc, wanted, value);
-    if (to.isF16())
-      value = arith::ExtFOp::create(builder, loc, wanted, arith::TruncFOp::create(builder, loc, to, value));
+    if (to.isF16()) {
+      Value narrow = arith::TruncFOp::create(builder, loc, to, value);
+      value = arith::ExtFOp::create(builder, loc, wanted, narrow);
+    }
     if (to.isBF16()) {
       Value bits = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), roundToBF16Bits(emit, value));
       Value sixteen = arith::ConstantIntOp::create(builder, loc, builder.getI32Type(), 16);
