@@ -92,6 +92,7 @@ private:
   void round(const Rounded &rounded, const char *from, char *to) const;
   /// Argument argument is operand operand of the site, or -1.
   memory &bind(int argument, const memory::desc &desc, int operand);
+  void reluAndResidual(char *const *buffers) const;
   void packWeights(const char *constant, const PrepareContext &context,
                    const memory::desc &plain, const memory::desc &wanted);
 
@@ -173,9 +174,7 @@ OneDnnMatmul::OneDnnMatmul(const MatmulProblem &given,
     postOps.append_binary(dnnl::algorithm::binary_add, biasDesc);
   switch (p.activation) {
   case Activation::None:
-    break;
-  case Activation::Relu:
-    postOps.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+  case Activation::Relu: // oneDNN's makes 0 of NaN: see reluAndResidual()
     break;
   case Activation::GeluErf:
     postOps.append_eltwise(1, dnnl::algorithm::eltwise_gelu_erf, 0, 0);
@@ -188,7 +187,8 @@ OneDnnMatmul::OneDnnMatmul(const MatmulProblem &given,
     break;
   }
   memory::desc residualDesc;
-  if (p.hasResidual) {
+  bool residualIsPostOp = p.hasResidual && p.activation != Activation::Relu;
+  if (residualIsPostOp) {
     residualDesc = describe(p, p.residual, p.m, p.n);
     postOps.append_binary(dnnl::algorithm::binary_add, residualDesc);
   }
@@ -220,7 +220,7 @@ OneDnnMatmul::OneDnnMatmul(const MatmulProblem &given,
   else if (p.hasBias)
     bind(DNNL_ARG_BIAS, biasDesc, p.biasAt);
   at += p.activation != Activation::None;
-  if (p.hasResidual)
+  if (residualIsPostOp)
     bind(DNNL_ARG_ATTR_MULTIPLE_POST_OP(at) | DNNL_ARG_SRC_1, residualDesc,
          p.residualAt);
   scratchpad = bind(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc(), -1);
@@ -268,6 +268,24 @@ void OneDnnMatmul::round(const Rounded &rounded, const char *from,
   });
 }
 
+/// Y = relu(Y) + residual, NaN kept.
+void OneDnnMatmul::reluAndResidual(char *const *buffers) const {
+  const MatmulProblem &p = problem;
+  parallelFor(threads, p.batches() * p.m, [&](int64_t index, int) {
+    int64_t batch = index / p.m, row = index % p.m;
+    float *y = reinterpret_cast<float *>(buffers[p.yAt]) +
+               p.offset(p.y, batch) + row * p.y.row;
+    for (int64_t j = 0; j < p.n; ++j)
+      y[j] = y[j] < 0 ? 0 : y[j];
+    if (!p.hasResidual)
+      return;
+    const float *residual = reinterpret_cast<float *>(buffers[p.residualAt]) +
+                            p.offset(p.residual, batch) + row * p.residual.row;
+    for (int64_t j = 0; j < p.n; ++j)
+      y[j] += residual[j * p.residual.column];
+  });
+}
+
 bool OneDnnMatmul::run(const MtpRank *, char *const *buffers,
                        std::string &error) {
   setLibraryThreads(threads);
@@ -294,6 +312,8 @@ bool OneDnnMatmul::run(const MtpRank *, char *const *buffers,
     error = std::string("matmul: ") + exception.what();
     return false;
   }
+  if (problem.activation == Activation::Relu)
+    reluAndResidual(buffers);
   return true;
 }
 
@@ -305,6 +325,10 @@ prepareOneDnnMatmul(const MatmulProblem &p, const PrepareContext &context,
   auto supported = [](DType type) { return dataType(type).has_value(); };
   if (!supported(p.a.type) || !supported(p.b.type) || !supported(p.y.type)) {
     reason = "type";
+    return nullptr;
+  }
+  if (p.activation == Activation::Relu && p.y.type != DType::F32) {
+    reason = "relu of bf16";
     return nullptr;
   }
   if (p.m == 0 || p.n == 0 || p.k == 0 || p.batches() == 0) {

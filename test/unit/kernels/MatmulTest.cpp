@@ -178,6 +178,26 @@ TEST(Matmul, EpiloguesAreExact) {
         }
 }
 
+TEST(Matmul, NaNPassesEveryActivation) {
+  for (DType type : {DType::F32, DType::F64, DType::BF16})
+    for (const char *activation :
+         {"none", "relu", "gelu_erf", "gelu_tanh", "silu"})
+      for (bool residual : {false, true}) {
+        Buffer a(type, {3, 16}), b(type, {16, 32}), r(type, {3, 32}),
+            y(type, {3, 32});
+        a.fill(1), b.fill(2);
+        a.set(16, NAN);
+        Call call("matmul",
+                  {{"activation", activation}, {"residual", residual}});
+        std::vector<Buffer *> buffers = {&a, &b, &y};
+        if (residual)
+          buffers.insert(buffers.begin() + 2, &r);
+        ASSERT_TRUE(call.run(buffers)) << call.error;
+        for (int64_t i = 0; i < 96; ++i)
+          EXPECT_EQ(std::isnan(y.get(i)), i / 32 == 1) << activation;
+      }
+}
+
 TEST(Matmul, Bf16ComputingRoundsOperandsAndAccumulatesInF32) {
   for (bool constant : {false, true}) {
     check({{"compute", "bf16"}}, {{2, 24, 64}, {64, 96}, {2, 24, 96}},
