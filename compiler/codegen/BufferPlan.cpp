@@ -1,0 +1,228 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/codegen/BufferPlan.h"
+#include "compiler/codegen/Arena.h"
+#include "compiler/codegen/ArtifactTypes.h"
+#include "compiler/codegen/LibraryCalls.h"
+
+using namespace mlir;
+using namespace mtp;
+
+/// The operand whose bytes the op's result is, or null.
+static Value aliasedOperand(Operation *op) {
+  return isa<ReshapeOp, StopGradientOp, BarrierOp>(op) ? op->getOperand(0) : Value();
+}
+
+/// True if an op of the program writes the value.
+static bool isWritten(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && !isa<spmd::ParameterOp, spmd::RankValueOp, ConstantOp>(op);
+}
+
+//===----------------------------------------------------------------------===//
+// Homes
+//===----------------------------------------------------------------------===//
+
+void BufferPlan::copyOutputs(func::FuncOp func) {
+  Operation *terminator = func.getBody().front().getTerminator();
+  OpBuilder builder(terminator);
+  llvm::DenseSet<Value> taken;
+  for (OpOperand &operand : terminator->getOpOperands()) {
+    Value root = operand.get();
+    while (Operation *op = root.getDefiningOp()) {
+      Value aliased = aliasedOperand(op);
+      if (!aliased)
+        break;
+      root = aliased;
+    }
+    if (isWritten(root) && taken.insert(root).second)
+      continue;
+    Value value = operand.get();
+    auto copy = spmd::FusedOp::create(builder, terminator->getLoc(), value.getType(), value);
+    mlir::Block &body = copy.getBody().emplaceBlock();
+    body.addArgument(value.getType(), value.getLoc());
+    OpBuilder inner = OpBuilder::atBlockEnd(&body);
+    Value same = StopGradientOp::create(inner, terminator->getLoc(), value.getType(), body.getArgument(0));
+    spmd::YieldOp::create(inner, terminator->getLoc(), same);
+    operand.set(copy.getResult(0));
+  }
+}
+
+BufferPlan::BufferPlan(func::FuncOp func) {
+  mlir::Block &block = func.getBody().front();
+  foldAliases(block);
+  foldTransposes(block);
+  findLives(block);
+  reduceInPlace(block);
+  placeHomes(block);
+}
+
+Value BufferPlan::home(Value value) const {
+  for (auto it = views.find(value); it != views.end(); it = views.find(value))
+    value = it->second.of;
+  return value;
+}
+
+ArrayRef<int64_t> BufferPlan::strides(Value value) const {
+  auto it = views.find(value);
+  return it == views.end() ? ArrayRef<int64_t>() : ArrayRef<int64_t>(it->second.strides);
+}
+
+void BufferPlan::foldAliases(mlir::Block &block) {
+  for (Operation &op : block)
+    if (Value operand = aliasedOperand(&op)) {
+      views[op.getResult(0)] = {operand, {}};
+      folded.insert(&op);
+    }
+}
+
+namespace {
+/// An op that only reshapes and transposes its one operand, once.
+struct Transposition {
+  SmallVector<int64_t> from; ///< shape that is transposed
+  SmallVector<int64_t> perm;
+  bool reshapesBefore = false, reshapesAfter = false;
+};
+} // namespace
+
+static std::optional<Transposition> transpositionOf(Operation *op) {
+  auto describe = [](TransposeOp transpose) {
+    return Transposition{llvm::to_vector(transpose.getInput().getType().getShape()),
+                         llvm::to_vector(transpose.getPerm())};
+  };
+  if (auto transpose = dyn_cast<TransposeOp>(op))
+    return describe(transpose);
+  auto fused = dyn_cast<spmd::FusedOp>(op);
+  if (!fused || fused.getInputs().size() != 1 || fused.getOutputs().size() != 1)
+    return std::nullopt;
+  mlir::Block &body = fused.getBody().front();
+  std::optional<Transposition> found;
+  bool before = false, after = false;
+  Value last = body.getArgument(0);
+  for (Operation &inner : body.without_terminator()) {
+    if (inner.getNumOperands() != 1 || inner.getOperand(0) != last)
+      return std::nullopt;
+    if (aliasedOperand(&inner))
+      (found ? after : before) = true;
+    else if (auto transpose = dyn_cast<TransposeOp>(inner); transpose && !found)
+      found = describe(transpose);
+    else
+      return std::nullopt;
+    last = inner.getResult(0);
+  }
+  if (!found || body.getTerminator()->getOperand(0) != last)
+    return std::nullopt;
+  found->reshapesBefore = before;
+  found->reshapesAfter = after;
+  return found;
+}
+
+static SmallVector<int64_t> rowMajor(ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (size_t i = shape.size(); i-- > 1;)
+    strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+/// Transposes that kernels with strides make needless. The last dimension must
+/// stay last: reading it with a stride would cost more than the transpose.
+void BufferPlan::foldTransposes(mlir::Block &block) {
+  for (Operation &op : block) {
+    auto transposition = transpositionOf(&op);
+    if (!transposition || transposition->perm.empty() ||
+        transposition->perm.back() != static_cast<int64_t>(transposition->perm.size()) - 1)
+      continue;
+    ArrayRef<int64_t> perm = transposition->perm;
+    Value input = op.getOperand(0), result = op.getResult(0);
+    bool readersTakeStrides = llvm::all_of(result.getUses(), [](OpOperand &use) {
+      return takesStrides(use.getOwner(), use.getOperandNumber());
+    });
+    if (readersTakeStrides && !transposition->reshapesAfter && !result.use_empty()) {
+      SmallVector<int64_t> source = rowMajor(transposition->from), strides;
+      for (int64_t dim : perm)
+        strides.push_back(source[dim]);
+      views[result] = {input, strides};
+      folded.insert(&op);
+      continue;
+    }
+    auto writer = dyn_cast<OpResult>(input);
+    if (!writer || !input.hasOneUse() || !givesStrides(writer.getOwner(), writer.getResultNumber()) ||
+        transposition->reshapesBefore)
+      continue;
+    SmallVector<int64_t> shape, strides(perm.size());
+    for (int64_t dim : perm)
+      shape.push_back(transposition->from[dim]);
+    for (auto [dim, stride] : llvm::enumerate(rowMajor(shape)))
+      strides[perm[dim]] = stride;
+    views[input] = {result, strides};
+    folded.insert(&op);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Lives
+//===----------------------------------------------------------------------===//
+
+/// First and last step at which a home is written or read; steps are positions of
+/// ops. Folded ops neither read nor write.
+void BufferPlan::findLives(mlir::Block &block) {
+  int64_t step = 0;
+  for (Operation &op : block) {
+    auto touch = [&](Value value) {
+      lives.try_emplace(home(value), std::pair(step, step)).first->second.second = step;
+    };
+    if (!folded.contains(&op)) {
+      for (OpResult result : op.getResults())
+        if (!isOmitted(result))
+          touch(result);
+      llvm::for_each(op.getOperands(), touch);
+    }
+    ++step;
+  }
+}
+
+/// A sum over ranks may replace its operand if nothing reads that any more.
+void BufferPlan::reduceInPlace(mlir::Block &block) {
+  int64_t step = 0;
+  Operation *terminator = block.getTerminator();
+  for (Operation &op : block) {
+    int64_t now = step++;
+    if (!isa<spmd::AllReduceOp>(op))
+      continue;
+    Value input = op.getOperand(0), result = op.getResult(0), from = home(input);
+    if (!isWritten(from) || !strides(input).empty() || lives[from].second != now)
+      continue;
+    // The operand's home may not be an output of its own.
+    if (llvm::any_of(terminator->getOperands(), [&](Value output) { return home(output) == from; }))
+      continue;
+    lives[from].second = lives[result].second;
+    views[result] = {input, {}};
+  }
+}
+
+void BufferPlan::placeHomes(mlir::Block &block) {
+  Operation *terminator = block.getTerminator();
+  for (OpOperand &operand : terminator->getOpOperands()) {
+    Value output = home(operand.get());
+    places[output] = {BufferRef::Space::Output, operand.getOperandNumber(), 0, bytesOf(output.getType())};
+  }
+  SmallVector<Value> values;
+  SmallVector<ArenaSpan> spans;
+  for (Operation &op : block)
+    for (Value result : op.getResults()) {
+      Value owner = home(result);
+      auto life = lives.find(owner);
+      if (owner != result || !isWritten(owner) || places.contains(owner) || life == lives.end())
+        continue;
+      values.push_back(owner);
+      spans.push_back({bytesOf(owner.getType()), life->second.first, life->second.second});
+    }
+  bytes = planArena(spans);
+  for (auto [value, span] : llvm::zip_equal(values, spans))
+    places[value] = {BufferRef::Space::Arena, 0, span.offset, span.bytes};
+}
+
+std::optional<BufferRef> BufferPlan::place(Value value) const {
+  auto it = places.find(value);
+  return it == places.end() ? std::nullopt : std::optional(it->second);
+}
