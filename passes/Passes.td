@@ -117,6 +117,30 @@ def SpmdVerify : Pass<"spmd-verify", "::mlir::ModuleOp"> {
   }];
 }
 
+def SpmdFuse : Pass<"spmd-fuse", "::mlir::ModuleOp"> {
+  let summary = "Group ops between library calls and collectives into kernels.";
+  let description = [{
+    Elementwise ops, moves of elements, look-ups, reductions, softmax and norms
+    that pass values to each other become one `spmd.fused`, which becomes one
+    kernel. Library calls, collectives and reshapes (which are aliases) stay.
+
+    ```mlir
+    %1 = mtp.add %0, %bias : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
+    %2 = mtp.gelu %1 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    ```
+    becomes
+    ```mlir
+    %2 = spmd.fused (%0, %bias) : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32> {
+    ^bb0(%a: tensor<8x4xf32>, %b: tensor<4xf32>):
+      %1 = mtp.add %a, %b : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8x4xf32>
+      %3 = mtp.gelu %1 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+      spmd.yield %3 : tensor<8x4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mtp::spmd::SpmdDialect"];
+}
+
 def MtpApplyPlan : Pass<"mtp-apply-plan", "::mlir::ModuleOp"> {
   let summary = "Choose a layout for every value and make every conversion an op.";
   let description = [{
