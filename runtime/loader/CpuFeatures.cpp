@@ -18,7 +18,7 @@ const std::map<std::string, std::string> &kernelNames() {
       // x86-64
       {"64bit", "lm"}, {"x87", "fpu"}, {"sse3", "pni"}, {"lzcnt", "abm"},
       {"crc32", "sse4_2"}, {"sahf", "lahf_lm"}, {"rdrnd", "rdrand"},
-      {"prfchw", "3dnowprefetch"}, {"pclmul", "pclmulqdq"}, {"sha", "sha_ni"},
+      {"prfchw", "3dnowprefetch"}, {"bmi", "bmi1"}, {"pclmul", "pclmulqdq"}, {"sha", "sha_ni"},
       {"avxvnni", "avx_vnni"}, {"avx512bf16", "avx512_bf16"},
       {"avx512fp16", "avx512_fp16"}, {"avx512vnni", "avx512_vnni"},
       {"avx512vbmi2", "avx512_vbmi2"}, {"avx512bitalg", "avx512_bitalg"},
