@@ -1,0 +1,289 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/frontend/onnx/DimBinder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace mtp::onnx {
+
+namespace {
+/// Recursive descent; depth is bounded by the length of a name.
+class Expression {
+public:
+  Expression(const std::string &text, const std::map<std::string, int64_t> &values,
+             std::vector<std::string> &missing)
+      : text(text), values(values), missing(missing) {}
+
+  std::optional<int64_t> evaluate() {
+    int64_t result = sum(0);
+    skip();
+    if (bad || at != text.size() || !missing.empty())
+      return std::nullopt;
+    return result;
+  }
+
+private:
+  void skip() {
+    while (at < text.size() && text[at] == ' ')
+      ++at;
+  }
+  bool take(char c) {
+    skip();
+    if (at < text.size() && text[at] == c) {
+      ++at;
+      return true;
+    }
+    return false;
+  }
+  int64_t checked(bool overflow, int64_t value) {
+    bad |= overflow;
+    return overflow ? 0 : value;
+  }
+  int64_t sum(int depth) {
+    int64_t left = product(depth);
+    while (!bad) {
+      int64_t result = 0;
+      if (take('+')) {
+        int64_t right = product(depth);
+        left = checked(__builtin_add_overflow(left, right, &result), result);
+      } else if (take('-')) {
+        int64_t right = product(depth);
+        left = checked(__builtin_sub_overflow(left, right, &result), result);
+      } else {
+        break;
+      }
+    }
+    return left;
+  }
+  int64_t product(int depth) {
+    int64_t left = atom(depth);
+    while (!bad) {
+      int64_t result = 0;
+      if (take('*')) {
+        int64_t right = atom(depth);
+        left = checked(__builtin_mul_overflow(left, right, &result), result);
+      } else if (take('/')) {
+        take('/');
+        int64_t right = atom(depth);
+        if (right <= 0 || left < 0) {
+          bad |= missing.empty();
+          left = 0;
+        } else {
+          left /= right;
+        }
+      } else {
+        break;
+      }
+    }
+    return left;
+  }
+  int64_t atom(int depth) {
+    if (depth > 100) {
+      bad = true;
+      return 0;
+    }
+    if (take('(')) {
+      int64_t value = sum(depth + 1);
+      bad |= !take(')');
+      return value;
+    }
+    skip();
+    size_t start = at;
+    while (at < text.size() && !std::strchr("+-*/() ", text[at]))
+      ++at;
+    if (start == at) {
+      bad = true;
+      return 0;
+    }
+    std::string word = text.substr(start, at - start);
+    int64_t value = 0;
+    auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (code == std::errc() && end == word.data() + word.size())
+      return value;
+    auto known = values.find(word);
+    if (known != values.end())
+      return known->second;
+    if (std::find(missing.begin(), missing.end(), word) == missing.end())
+      missing.push_back(word);
+    return 1;
+  }
+
+  const std::string &text;
+  const std::map<std::string, int64_t> &values;
+  std::vector<std::string> &missing;
+  size_t at = 0;
+  bool bad = false;
+};
+} // namespace
+
+std::optional<int64_t> evaluateDim(const std::string &expression,
+                                   const std::map<std::string, int64_t> &values,
+                                   std::vector<std::string> &missing) {
+  auto known = values.find(expression); // a name may have any characters
+  if (known != values.end())
+    return known->second;
+  return Expression(expression, values, missing).evaluate();
+}
+
+std::string DimBinder::Site::describe() const {
+  return "dimension " + std::to_string(axis) + " ('" + symbol + "') of input '" +
+         input->name + "'";
+}
+
+void DimBinder::set(const std::string &name, int64_t value, const std::string &who) {
+  auto [at, added] = values.emplace(name, value);
+  if (added)
+    setBy[name] = who;
+  else if (at->second != value)
+    failInput("'" + name + "' is " + std::to_string(at->second) + " by " + setBy[name] +
+              ", but " + std::to_string(value) + " by " + who);
+}
+
+/// Uses a given size of an expression to find its only missing name. True if a
+/// name got its value.
+bool DimBinder::solve(const Site &site) {
+  std::vector<std::string> missing;
+  std::optional<int64_t> value = evaluateDim(site.symbol, values, missing);
+  if (value || missing.size() != 1 || !site.value)
+    return false;
+  // Linear with slope 1 in every form that exporters write: evaluate at 0 and 1.
+  std::vector<std::string> none;
+  auto trial = values;
+  trial[missing[0]] = 0;
+  auto atZero = evaluateDim(site.symbol, trial, none);
+  trial[missing[0]] = 1;
+  auto atOne = evaluateDim(site.symbol, trial, none);
+  if (!atZero || !atOne || *atOne == *atZero)
+    return false;
+  int64_t difference = *site.value - *atZero, slope = *atOne - *atZero;
+  if (difference % slope != 0)
+    return false;
+  trial[missing[0]] = difference / slope;
+  auto check = evaluateDim(site.symbol, trial, none);
+  if (!check || *check != *site.value)
+    return false;
+  set(missing[0], difference / slope, site.describe());
+  return true;
+}
+
+void DimBinder::applyDefaults(const std::vector<Site> &sites) {
+  for (const Site &site : sites) {
+    std::vector<std::string> missing;
+    if (evaluateDim(site.symbol, values, missing))
+      continue;
+    if (missing.empty())
+      missing = {site.symbol};
+    for (const std::string &name : missing) {
+      std::string lower = name;
+      std::transform(lower.begin(), lower.end(), lower.begin(),
+                     [](unsigned char c) { return std::tolower(c); });
+      bool batch = lower.find("batch") != std::string::npos || (site.axis == 0 && lower == "n");
+      int64_t value = batch ? 1 : 16;
+      set(name, value, "default");
+      warnings.push_back("dimension '" + name + "' of input '" + site.input->name +
+                         "' is set to " + std::to_string(value) + "; give --dim " + name +
+                         "=N for another size");
+    }
+  }
+}
+
+std::vector<Shape> DimBinder::bind(const std::vector<ValueInfo> &inputs) {
+  for (const auto &[name, value] : options.dims) {
+    if (value < 0)
+      failUsage("--dim " + name + "=" + std::to_string(value) + " is negative");
+    set(name, value, "--dim");
+  }
+  std::vector<Site> sites;
+  for (const ValueInfo &input : inputs) {
+    auto given = options.inputs.find(input.name);
+    const Shape *shape = given == options.inputs.end() ? nullptr : &given->second.shape;
+    if (!input.hasShape)
+      continue;
+    if (shape && shape->size() != input.dims.size())
+      failInput("input '" + input.name + "' has " + std::to_string(input.dims.size()) +
+                " dimensions, the given array has shape " + text(*shape));
+    for (size_t axis = 0; axis < input.dims.size(); ++axis) {
+      const Dim &dim = input.dims[axis];
+      if (dim.value) {
+        if (shape && (*shape)[axis] != *dim.value)
+          failInput("dimension " + std::to_string(axis) + " of input '" + input.name +
+                    "' is " + std::to_string(*dim.value) + ", the given array has shape " +
+                    text(*shape));
+        continue;
+      }
+      Site site{&input, axis, dim.symbol, {}};
+      if (site.symbol.empty())
+        site.symbol = input.name + "[" + std::to_string(axis) + "]";
+      if (shape)
+        site.value = (*shape)[axis];
+      sites.push_back(site);
+    }
+  }
+  for (const auto &[name, value] : options.dims) {
+    bool used = false;
+    for (const Site &site : sites) {
+      std::vector<std::string> names;
+      evaluateDim(site.symbol, {}, names);
+      used |= site.symbol == name || std::find(names.begin(), names.end(), name) != names.end();
+    }
+    if (!used)
+      failUsage("--dim " + name + ": no input has a dimension of that name");
+  }
+  // Plain names first, then expressions until nothing new is learnt.
+  for (const Site &site : sites) {
+    std::vector<std::string> names;
+    evaluateDim(site.symbol, {}, names);
+    bool plain = names.empty() || (names.size() == 1 && names[0] == site.symbol);
+    if (plain && site.value)
+      set(site.symbol, *site.value, "the array given for input '" + site.input->name + "'");
+  }
+  auto learn = [&] {
+    bool learnt = true;
+    while (learnt) {
+      learnt = false;
+      for (const Site &site : sites)
+        learnt |= solve(site);
+    }
+  };
+  learn();
+  if (options.defaultDims)
+    applyDefaults(sites);
+
+  std::map<std::pair<const ValueInfo *, size_t>, int64_t> bound;
+  for (const Site &site : sites) {
+    std::vector<std::string> missing;
+    std::optional<int64_t> value = evaluateDim(site.symbol, values, missing);
+    if (!value && site.value)
+      value = site.value; // an expression beyond the grammar
+    if (!value) {
+      std::string name = missing.empty() ? site.symbol : missing.front();
+      failInput(site.describe() + " has no value; give --dim " + name +
+                "=N, or the input itself");
+    }
+    if (site.value && *site.value != *value)
+      failInput(site.describe() + " is " + std::to_string(*value) +
+                ", but the given array has " + std::to_string(*site.value));
+    if (*value < 0)
+      failInput(site.describe() + " is negative: " + std::to_string(*value));
+    bound[{site.input, site.axis}] = *value;
+  }
+  std::vector<Shape> shapes;
+  for (const ValueInfo &input : inputs) {
+    Shape shape;
+    if (!input.hasShape) {
+      auto given = options.inputs.find(input.name);
+      if (given == options.inputs.end())
+        failInput("input '" + input.name + "' declares no shape; give the input itself");
+      shape = given->second.shape;
+    }
+    for (size_t axis = 0; axis < input.dims.size(); ++axis)
+      shape.push_back(input.dims[axis].value ? *input.dims[axis].value
+                                             : bound[{&input, axis}]);
+    shapes.push_back(std::move(shape));
+  }
+  return shapes;
+}
+
+} // namespace mtp::onnx

@@ -1,0 +1,610 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- Importer.cpp - the walk over the model ------------------------------===//
+
+#include "compiler/frontend/onnx/import/Importer.h"
+#include "compiler/frontend/onnx/DimBinder.h"
+#include "compiler/frontend/onnx/import/InputRanges.h"
+
+using namespace mlir;
+using namespace mtp;
+using namespace mtp::onnx;
+
+/// Constants up to this many bytes stand in the IR; larger ones are initializers.
+static constexpr int64_t kInlineBytes = 1024;
+/// Largest initializer whose elements are read where an operator must know them.
+static constexpr int64_t kMostLoaded = int64_t(1) << 16;
+
+Importer::Importer(const Model &model, const ReadOptions &options, MLIRContext &context,
+                   std::vector<std::string> &warnings)
+    : model(model), options(options), context(context), warnings(warnings), body(&context), top(&context) {
+  context.loadDialect<MtpDialect, func::FuncDialect>();
+}
+
+DType Importer::effective(DType type) const {
+  return options.doublePrecision && isFloat(type) ? DType::F64 : type;
+}
+
+OwningOpRef<ModuleOp> Importer::run() {
+  Location loc = NameLoc::get(StringAttr::get(&context, model.path));
+  module = ModuleOp::create(loc);
+  top.setInsertionPointToStart(module->getBody());
+  body.setInsertionPointToEnd(module->getBody());
+  main = func::FuncOp::create(body, loc, "main", body.getFunctionType({}, {}));
+  top.setInsertionPoint(main);
+  body.setInsertionPointToStart(main.addEntryBlock());
+  rootFrame.opsets = &model.opsets;
+  if (!model.graph.sparseInitializers.empty())
+    failInput("sparse initializer '" + model.graph.sparseInitializers[0] + "' is not supported");
+  addInputs();
+  runNodes(model.graph.nodes, model.graph.outputs, rootFrame);
+  finish();
+  return std::move(module);
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs, initializers, outputs
+//===----------------------------------------------------------------------===//
+
+void Importer::addInputs() {
+  std::set<std::string> initializers;
+  for (const Tensor &tensor : model.graph.initializers)
+    initializers.insert(tensor.name);
+  std::set<std::string> overridden;
+  std::vector<ValueInfo> infos;
+  for (const ValueInfo &info : model.graph.inputs) {
+    bool given = options.inputs.count(info.name) != 0;
+    if (initializers.count(info.name)) {
+      if (!given || model.irVersion < 4)
+        continue; // a constant, or a default that is not overridden
+      overridden.insert(info.name);
+    }
+    if (!info.foreignType.empty())
+      failInput("input '" + info.name + "' is of type " + info.foreignType + ", which mtp does not have");
+    infos.push_back(info);
+  }
+  addInitializers(model.graph, rootFrame, overridden);
+  std::vector<Shape> shapes = DimBinder(options, warnings).bind(infos);
+  for (auto [index, info] : llvm::enumerate(infos)) {
+    auto entry = std::make_shared<Entry>();
+    entry->name = info.name;
+    entry->type = effective(info.type);
+    entry->shape = shapes[index];
+    auto type = RankedTensorType::get(shapes[index], elementType(&context, entry->type));
+    (void)main.insertArgument(index, type, {}, locationOf(info.name, info.name));
+    entry->value = main.getArgument(index);
+    main.setArgAttr(index, "mtp.name", body.getStringAttr(info.name));
+    SmallVector<Attribute> dims;
+    for (const Dim &dim : info.dims)
+      dims.push_back(body.getStringAttr(dim.value ? "" : dim.symbol));
+    main.setArgAttr(index, "mtp.dim_names", body.getArrayAttr(dims));
+    rootFrame.scope.names[info.name] = entry;
+  }
+}
+
+void Importer::addInitializers(const Graph &graph, Frame &frame, const std::set<std::string> &overridden) {
+  for (const Tensor &tensor : graph.initializers)
+    if (!overridden.count(tensor.name))
+      frame.scope.names[tensor.name] = tensorEntry(tensor, frame.prefix + tensor.name, true);
+}
+
+/// Small integers and scalars are known; all else stays where it lies.
+EntryRef Importer::tensorEntry(const Tensor &tensor, const std::string &name, bool isInitializer) {
+  auto entry = std::make_shared<Entry>();
+  entry->name = name;
+  entry->shape = tensor.shape;
+  if (!tensor.foreignType.empty()) {
+    entry->unknown = true;
+    return entry;
+  }
+  entry->type = effective(tensor.type);
+  bool isVector = llvm::count_if(tensor.shape, [](int64_t extent) { return extent != 1; }) <= 1;
+  bool small = tensor.shape.empty() || tensor.elements() == 0 ||
+               (isFloat(tensor.type) ? !isInitializer && tensor.elements() * 8 <= kInlineBytes
+                                     : isVector && tensor.elements() <= kMostLoaded);
+  if (small)
+    entry->constant = std::make_shared<Constant>(load(tensor, entry->type));
+  else
+    entry->weight = &tensor;
+  return entry;
+}
+
+void Importer::finish() {
+  SmallVector<Value> results;
+  SmallVector<std::string> names;
+  for (const std::string &name : model.graph.outputs) {
+    EntryRef entry = rootFrame.scope.find(name);
+    if (!entry)
+      failInput("output '" + name + "' is not produced by any node");
+    if (entry->isSequence)
+      failInput("output '" + name + "' is a sequence; only tensors can be outputs");
+    if (entry->unknown)
+      break;
+    results.push_back(materialize(entry));
+    names.push_back(name);
+  }
+  if (!reports.empty())
+    reportUnsupported();
+  func::ReturnOp::create(body, main.getLoc(), results);
+  main.setFunctionType(body.getFunctionType(main.getBody().front().getArgumentTypes(),
+                                            TypeRange(ValueRange(results))));
+  for (auto [index, name] : llvm::enumerate(names))
+    main.setResultAttr(index, "mtp.name", body.getStringAttr(name));
+  annotateInputs(main);
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+EntryRef Importer::Scope::find(const std::string &name) const {
+  for (const Scope *scope = this; scope; scope = scope->parent)
+    if (auto at = scope->names.find(name); at != scope->names.end())
+      return at->second;
+  return nullptr;
+}
+
+/// Names that the bodies of a node take from around it.
+static void addCaptures(const Node &node, std::vector<std::string> &names) {
+  for (auto &[key, attribute] : node.attributes)
+    if (attribute.graph)
+      for (const Node &inner : attribute.graph->nodes) {
+        names.insert(names.end(), inner.inputs.begin(), inner.inputs.end());
+        addCaptures(inner, names);
+      }
+  for (auto &[key, attribute] : node.attributes)
+    if (attribute.graph)
+      names.insert(names.end(), attribute.graph->outputs.begin(), attribute.graph->outputs.end());
+}
+
+/// The nodes that `outputs` need, in topological order.
+static std::vector<const Node *> sortNodes(const std::vector<Node> &nodes, const std::vector<std::string> &outputs) {
+  std::map<std::string, const Node *> producers;
+  for (const Node &node : nodes)
+    for (const std::string &name : node.outputs)
+      if (!name.empty() && !producers.emplace(name, &node).second)
+        failInput("value '" + name + "' is produced twice", {node.name});
+  std::vector<const Node *> order;
+  std::map<const Node *, int> state; // 1: being visited, 2: done
+  struct Step {
+    const Node *node;
+    std::vector<std::string> needs;
+    size_t next;
+  };
+  std::vector<Step> stack;
+  auto visit = [&](const std::string &name) {
+    auto producer = producers.find(name);
+    if (producer == producers.end() || state[producer->second] == 2)
+      return;
+    if (state[producer->second] == 1)
+      failInput("the graph has a cycle through node '" + producer->second->name + "'", {producer->second->name});
+    state[producer->second] = 1;
+    std::vector<std::string> needs = producer->second->inputs;
+    addCaptures(*producer->second, needs);
+    stack.push_back({producer->second, std::move(needs), 0});
+  };
+  for (const std::string &output : outputs) {
+    visit(output);
+    while (!stack.empty()) {
+      if (stack.back().next < stack.back().needs.size()) {
+        std::string need = stack.back().needs[stack.back().next++];
+        visit(need);
+        continue;
+      }
+      state[stack.back().node] = 2;
+      order.push_back(stack.back().node);
+      stack.pop_back();
+    }
+  }
+  return order;
+}
+
+void Importer::runNodes(const std::vector<Node> &nodes, const std::vector<std::string> &outputs, Frame &frame) {
+  for (const Node *node : sortNodes(nodes, outputs))
+    runNode(*node, frame);
+}
+
+std::map<std::string, Attribute> Importer::bind(const std::map<std::string, Attribute> &attributes,
+                                                const Frame &frame) const {
+  std::map<std::string, Attribute> bound;
+  for (auto &[name, attribute] : attributes) {
+    if (attribute.reference.empty()) {
+      bound.emplace(name, attribute);
+      continue;
+    }
+    if (!frame.arguments)
+      continue;
+    if (auto at = frame.arguments->find(attribute.reference); at != frame.arguments->end())
+      bound.emplace(name, at->second);
+  }
+  return bound;
+}
+
+void Importer::runNode(const Node &node, Frame &frame) {
+  std::vector<EntryRef> inputs;
+  bool unknown = false;
+  for (const std::string &name : node.inputs) {
+    EntryRef entry = name.empty() ? nullptr : frame.scope.find(name);
+    if (!name.empty() && !entry)
+      failInput("input '" + name + "' of node '" + node.name + "' is not produced by any node, input or initializer",
+                {node.name});
+    unknown |= entry && entry->unknown;
+    inputs.push_back(std::move(entry));
+  }
+  std::map<std::string, Attribute> attributes = bind(node.attributes, frame);
+  auto function = model.functions.find(functionKey(node.domain, node.op, node.overload));
+  if (function != model.functions.end())
+    return inlineFunction(node, function->second, std::move(inputs), attributes, frame);
+  if (!node.domain.empty()) {
+    reject(node, frame, "operators of domain '" + node.domain + "' are not supported");
+    return;
+  }
+  auto opset = frame.opsets->find("");
+  int64_t version = opset == frame.opsets->end() ? model.opsets.at("") : opset->second;
+  if (node.op == "If") {
+    if (unknown)
+      return markUnknown(node, frame);
+    return inlineBranch(node, std::move(inputs), attributes, frame);
+  }
+  auto entry = opTable().find(node.op);
+  if (entry == opTable().end())
+    return reject(node, frame, node.op == "NonZero" || node.op == "Compress" || node.op == "Unique"
+                                   ? "the shape of its result depends on data"
+                                   : "the operator is not supported");
+  if (version < entry->second.since)
+    return reject(node, frame, "opset " + std::to_string(version) + " does not have it");
+  for (auto &[name, attribute] : attributes)
+    if (!entry->second.attributes.count(name))
+      return reject(node, frame, "attribute '" + name + "' is not supported");
+  if (inputs.size() < entry->second.leastInputs)
+    failInput("node '" + node.name + "' (" + node.op + ") has " + std::to_string(inputs.size()) +
+                  " inputs, needs " + std::to_string(entry->second.leastInputs), {node.name});
+  for (size_t i = 0; i < entry->second.leastInputs; ++i)
+    if (!inputs[i])
+      failInput("input " + std::to_string(i) + " of node '" + node.name + "' (" + node.op + ") is left out", {node.name});
+  if (unknown)
+    return markUnknown(node, frame);
+  runHandler(node, version, std::move(inputs), attributes, frame);
+}
+
+void Importer::runHandler(const Node &node, int64_t version, std::vector<EntryRef> inputs,
+                          const std::map<std::string, Attribute> &attributes, Frame &frame) {
+  std::string valueName = node.outputs.empty() ? node.name : node.outputs[0];
+  Emit emit(body, locationOf(frame.prefix + node.name, frame.prefix + valueName));
+  NodeContext context(*this, node, version, std::move(inputs), attributes, emit);
+  try {
+    std::vector<Constant> folded;
+    if (foldNode(context, folded))
+      for (size_t i = 0; i < folded.size(); ++i)
+        context.outConstant(i, std::move(folded[i]));
+    else
+      opTable().at(node.op).handler(context);
+  } catch (const Unsupported &problem) {
+    return reject(node, frame, problem.reason);
+  } catch (const ShapeMismatch &problem) {
+    failInput("node '" + node.name + "' (" + node.op + "): " + problem.reason, {node.name});
+  }
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i].empty())
+      continue;
+    EntryRef entry = context.results()[i];
+    if (!entry)
+      return reject(node, frame, "its output " + std::to_string(i) + " is not supported");
+    frame.scope.names[node.outputs[i]] = entry;
+  }
+}
+
+void Importer::inlineFunction(const Node &node, const Function &function, std::vector<EntryRef> inputs,
+                              const std::map<std::string, Attribute> &attributes, Frame &frame) {
+  std::string key = functionKey(function.domain, function.name, function.overload);
+  if (llvm::is_contained(callStack, key))
+    failInput("function '" + key + "' calls itself", {node.name});
+  if (inputs.size() > function.inputs.size() || node.outputs.size() > function.outputs.size())
+    failInput("node '" + node.name + "' has more inputs or outputs than function '" + key + "'", {node.name});
+  callStack.push_back(key);
+  std::map<std::string, Attribute> arguments = function.defaults;
+  for (auto &[name, attribute] : attributes)
+    arguments[name] = attribute;
+  Frame inner;
+  inner.prefix = frame.prefix + node.name + "/";
+  inner.opsets = function.opsets.empty() ? frame.opsets : &function.opsets;
+  inner.arguments = &arguments;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i])
+      inner.scope.names[function.inputs[i]] = inputs[i];
+  runNodes(function.nodes, function.outputs, inner);
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    if (node.outputs[i].empty())
+      continue;
+    EntryRef entry = inner.scope.find(function.outputs[i]);
+    if (!entry)
+      failInput("function '" + key + "' does not produce its output '" + function.outputs[i] + "'", {node.name});
+    frame.scope.names[node.outputs[i]] = entry;
+  }
+  callStack.pop_back();
+}
+
+void Importer::inlineBranch(const Node &node, std::vector<EntryRef> inputs,
+                            const std::map<std::string, Attribute> &attributes, Frame &frame) {
+  auto condition = inputs.empty() || !inputs[0] ? nullptr : constantOf(inputs[0]);
+  if (!condition || condition->elements() != 1)
+    return reject(node, frame, "its condition is known only at run time; give the input that decides it a fixed value");
+  auto branch = attributes.find(condition->numberAt(0) != 0 ? "then_branch" : "else_branch");
+  if (branch == attributes.end() || !branch->second.graph)
+    failInput("node '" + node.name + "' (If) has no such branch", {node.name});
+  const Graph &graph = *branch->second.graph;
+  if (graph.outputs.size() != node.outputs.size())
+    failInput("the branches of node '" + node.name + "' have another number of outputs", {node.name});
+  Frame inner;
+  inner.scope.parent = &frame.scope;
+  inner.prefix = frame.prefix;
+  inner.opsets = frame.opsets;
+  inner.arguments = frame.arguments;
+  addInitializers(graph, inner, {});
+  runNodes(graph.nodes, graph.outputs, inner);
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    if (!node.outputs[i].empty())
+      frame.scope.names[node.outputs[i]] = inner.scope.find(graph.outputs[i]);
+}
+
+//===----------------------------------------------------------------------===//
+// What is not supported
+//===----------------------------------------------------------------------===//
+
+void Importer::markUnknown(const Node &node, Frame &frame) {
+  for (const std::string &name : node.outputs) {
+    if (name.empty())
+      continue;
+    auto entry = std::make_shared<Entry>();
+    entry->name = name;
+    entry->unknown = true;
+    frame.scope.names[name] = entry;
+  }
+}
+
+void Importer::reject(const Node &node, const Frame &frame, const std::string &reason) {
+  reports.push_back({node.domain.empty() ? node.op : node.domain + "." + node.op, reason, frame.prefix + node.name});
+  markUnknown(node, const_cast<Frame &>(frame));
+}
+
+void Importer::reportUnsupported() {
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> groups;
+  for (const Report &report : reports)
+    groups[{report.op, report.reason}].push_back(report.node);
+  std::string message = "the model has " + std::to_string(reports.size()) + " unsupported node" +
+                        (reports.size() == 1 ? "" : "s") + ":";
+  std::vector<std::string> nodes;
+  for (auto &[key, names] : groups) {
+    message += "\n  " + key.first + " x " + std::to_string(names.size()) + ": " + key.second + " (";
+    for (size_t i = 0; i < names.size() && i < 8; ++i)
+      message += (i ? ", '" : "'") + names[i] + "'";
+    message += names.size() > 8 ? ", ..)" : ")";
+    nodes.insert(nodes.end(), names.begin(), names.end());
+  }
+  throw OnnxFailure({"unsupported", message, nodes});
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+Location Importer::locationOf(const std::string &node, const std::string &value) {
+  return NameLoc::get(StringAttr::get(&context, node), NameLoc::get(StringAttr::get(&context, value)));
+}
+
+EntryRef Importer::constantEntry(Constant value, std::string name) {
+  auto entry = std::make_shared<Entry>();
+  entry->name = std::move(name);
+  entry->type = value.type;
+  entry->shape = value.shape;
+  entry->constant = std::make_shared<Constant>(std::move(value));
+  return entry;
+}
+
+EntryRef Importer::valueEntry(Value value, std::string name) {
+  auto entry = std::make_shared<Entry>();
+  entry->name = std::move(name);
+  entry->type = dtypeOf(elementOf(value));
+  entry->shape.assign(shapeOf(value).begin(), shapeOf(value).end());
+  entry->value = value;
+  return entry;
+}
+
+std::shared_ptr<const Constant> Importer::constantOf(const EntryRef &entry) {
+  if (entry->constant || !entry->weight || entry->weight->elements() > kMostLoaded)
+    return entry->constant;
+  auto &constant = loaded[entry->name];
+  if (!constant)
+    constant = std::make_shared<Constant>(load(*entry->weight, entry->type));
+  return constant;
+}
+
+Value Importer::materialize(const EntryRef &entry) {
+  if (entry->value)
+    return entry->value;
+  if (entry->isSequence)
+    throw Unsupported{"a sequence is used as a tensor"};
+  entry->value = entry->weight ? emitWeight(*entry->weight, entry->name, entry->type)
+                               : emitConstant(*entry->constant, entry->name);
+  return entry->value;
+}
+
+Value Importer::emitConstant(const Constant &value, const std::string &name) {
+  OpBuilder::InsertionGuard guard(body);
+  Location loc = locationOf(name, name);
+  if (Value counter = emitProgression(value))
+    return counter;
+  Type element = elementType(&context, value.type);
+  auto type = RankedTensorType::get(value.shape, element);
+  int64_t n = value.splat ? 1 : value.elements();
+  SmallVector<Attribute> elements;
+  bool same = true;
+  for (int64_t i = 0; i < n; ++i)
+    same &= value.holdsFloats() ? std::bit_cast<int64_t>(value.floatAt(i)) == std::bit_cast<int64_t>(value.floatAt(0))
+                                : value.intAt(i) == value.intAt(0);
+  for (int64_t i = 0; i < (same && n ? 1 : n); ++i) {
+    if (auto floating = dyn_cast<FloatType>(element)) {
+      APFloat number(value.floatAt(i));
+      bool lost;
+      number.convert(floating.getFloatSemantics(), APFloat::rmNearestTiesToEven, &lost);
+      elements.push_back(FloatAttr::get(element, number));
+    } else {
+      elements.push_back(IntegerAttr::get(
+          element, APInt(element.getIntOrFloatBitWidth(), static_cast<uint64_t>(value.intAt(i)), false, true)));
+    }
+  }
+  auto dense = DenseElementsAttr::get(type, elements);
+  if (same || value.elements() * byteSize(value.type) <= kInlineBytes)
+    return ConstantOp::create(body, loc, dense);
+  std::string symbol = uniqueSymbol(name);
+  InitializerOp::create(top, loc, symbol, type, StringAttr(), IntegerAttr(), IntegerAttr(), StringAttr(), dense,
+                        /*parameter=*/false);
+  return ParameterOp::create(body, loc, type, FlatSymbolRefAttr::get(&context, symbol), body.getArrayAttr({}));
+}
+
+/// A vector of integers a, a + d, a + 2d, .. counts: later passes see positions.
+Value Importer::emitProgression(const Constant &value) {
+  int64_t n = value.elements();
+  if (value.splat || value.holdsFloats() || value.type == DType::Bool || n < 3)
+    return {};
+  int64_t step = value.intAt(1) - value.intAt(0), dim = -1;
+  for (auto [d, extent] : llvm::enumerate(value.shape))
+    if (extent == n)
+      dim = d;
+  if (dim < 0 || step == 0)
+    return {};
+  for (int64_t i = 1; i < n; ++i)
+    if (value.intAt(i) - value.intAt(i - 1) != step)
+      return {};
+  Emit emit(body, main.getLoc());
+  Type element = elementType(&context, value.type);
+  Value counter = emit.iota(value.shape, dim, element);
+  if (step != 1)
+    counter = emit.binary<MulOp>(counter, emit.scalar(element, static_cast<double>(step)));
+  if (value.intAt(0) != 0)
+    counter = emit.binary<AddOp>(counter, emit.scalar(element, static_cast<double>(value.intAt(0))));
+  return counter;
+}
+
+Value Importer::emitWeight(const Tensor &tensor, const std::string &name, DType type) {
+  Value &value = weightValues[{&tensor, type}];
+  if (value)
+    return value;
+  Location loc = locationOf(name, name);
+  FlatSymbolRefAttr &symbol = weightSymbols[&tensor];
+  if (!symbol) {
+    auto stored = RankedTensorType::get(tensor.shape, elementType(&context, tensor.type));
+    symbol = FlatSymbolRefAttr::get(&context, uniqueSymbol(name));
+    if (tensor.file) {
+      InitializerOp::create(top, loc, symbol.getValue(), stored, top.getStringAttr(tensor.file->path()),
+                            top.getI64IntegerAttr(tensor.offset), top.getI64IntegerAttr(tensor.bytes), StringAttr(),
+                            ElementsAttr(), /*parameter=*/isFloat(tensor.type));
+    } else {
+      Constant constant = load(tensor, tensor.type);
+      std::string bytes = bytesOf(constant);
+      bool isBool = tensor.type == DType::Bool;
+      SmallVector<bool> bools;
+      for (int64_t i = 0; isBool && i < constant.elements(); ++i)
+        bools.push_back(constant.intAt(i));
+      DenseElementsAttr dense = isBool ? DenseElementsAttr::get(stored, bools)
+                                       : DenseElementsAttr::getFromRawBuffer(stored, ArrayRef<char>(bytes.data(), bytes.size()));
+      InitializerOp::create(top, loc, symbol.getValue(), stored, StringAttr(), IntegerAttr(), IntegerAttr(),
+                            StringAttr(), dense, /*parameter=*/isFloat(tensor.type));
+    }
+  }
+  OpBuilder::InsertionGuard guard(body);
+  body.setInsertionPointToStart(&main.getBody().front());
+  value = ParameterOp::create(body, loc, RankedTensorType::get(tensor.shape, elementType(&context, type)), symbol,
+                              body.getArrayAttr({}));
+  return value;
+}
+
+std::string Importer::uniqueSymbol(const std::string &name) {
+  std::string symbol = name;
+  for (int i = 1; !symbols.insert(symbol).second || symbol == "main" || symbol == "mesh"; ++i)
+    symbol = name + "#" + std::to_string(i);
+  return symbol;
+}
+
+//===----------------------------------------------------------------------===//
+// NodeContext
+//===----------------------------------------------------------------------===//
+
+const EntryRef &NodeContext::in(size_t i) const {
+  if (!has(i))
+    invalid("input " + std::to_string(i) + " is left out");
+  return inputs[i];
+}
+
+Value NodeContext::value(size_t i) { return importer.materialize(in(i)); }
+std::shared_ptr<const Constant> NodeContext::constant(size_t i) const { return importer.constantOf(in(i)); }
+
+std::shared_ptr<const Constant> NodeContext::known(size_t i, const std::string &what) const {
+  auto value = constant(i);
+  if (!value)
+    unsupported(what + " (input '" + in(i)->name + "') are known only at run time");
+  return value;
+}
+
+std::vector<int64_t> NodeContext::ints(size_t i, const std::string &what) const {
+  auto value = known(i, what);
+  if (value->holdsFloats())
+    invalid(what + " are floats");
+  std::vector<int64_t> result;
+  for (int64_t k = 0; k < value->elements(); ++k)
+    result.push_back(value->intAt(k));
+  return result;
+}
+
+const Attribute *NodeContext::attr(const std::string &name) const {
+  auto at = attributes.find(name);
+  return at == attributes.end() ? nullptr : &at->second;
+}
+int64_t NodeContext::intAttr(const std::string &name, int64_t otherwise) const {
+  return hasAttr(name) ? attr(name)->i : otherwise;
+}
+double NodeContext::floatAttr(const std::string &name, double otherwise) const {
+  return hasAttr(name) ? attr(name)->f : otherwise;
+}
+std::string NodeContext::stringAttr(const std::string &name, const std::string &otherwise) const {
+  return hasAttr(name) ? attr(name)->s : otherwise;
+}
+std::optional<std::vector<int64_t>> NodeContext::intsAttr(const std::string &name) const {
+  if (!hasAttr(name))
+    return std::nullopt;
+  return attr(name)->ints;
+}
+
+int64_t NodeContext::axis(int64_t axis, int64_t rank) const {
+  if (axis < -rank || axis >= rank)
+    invalid("axis " + std::to_string(axis) + " does not exist in a tensor of rank " + std::to_string(rank));
+  return axis < 0 ? axis + rank : axis;
+}
+
+std::vector<int64_t> NodeContext::axes(std::vector<int64_t> axes, int64_t rank) const {
+  for (int64_t &a : axes)
+    a = axis(a, rank);
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+    invalid("an axis is given twice");
+  return axes;
+}
+
+void NodeContext::out(size_t i, Value value) {
+  if (i < outputs.size())
+    outputs[i] = importer.valueEntry(value, i < node.outputs.size() ? node.outputs[i] : node.name);
+}
+void NodeContext::outConstant(size_t i, Constant value) {
+  if (i < outputs.size())
+    outputs[i] = importer.constantEntry(std::move(value), node.outputs[i]);
+}
+void NodeContext::outSequence(size_t i, std::vector<EntryRef> elements) {
+  auto entry = std::make_shared<Entry>();
+  entry->name = node.outputs[i];
+  entry->isSequence = true;
+  entry->sequence = std::move(elements);
+  outputs[i] = entry;
+}
+void NodeContext::invalid(const std::string &reason) const {
+  failInput("node '" + node.name + "' (" + node.op + "): " + reason, {node.name});
+}
