@@ -4,9 +4,10 @@
 //-------===//
 //
 // Lets the tests of mtp-run go without LLVM, under sanitizers as well. Whatever
-// file it is given, the program is y = x W with x [2, 8], W [8, 3] split along
-// the contraction over axis tp, then an all-reduce. W[i][j] = i - 2 j, in f64
-// more by TINY_MISTAKE if that is set. TINY_STALL makes it never end.
+// file it is given, the program is y = x W with x [batch, 8] (batch 2 unless
+// --dim says), W [8, 3] split along the contraction over axis tp, then an
+// all-reduce. W[i][j] = i - 2 j, in f64 more by TINY_MISTAKE if that is set.
+// TINY_STALL makes it never end.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/driver/CompilerApi.h"
@@ -57,7 +58,7 @@ static void addParameter(Artifact &artifact, DType type, double mistake) {
   artifact.parameters = {weight};
 }
 
-static void addProgram(Artifact &artifact, DType type) {
+static void addProgram(Artifact &artifact, DType type, int64_t batch) {
   int64_t depth =
       blockOf(8, {{0}, 1}, artifact.axes, artifact.axes.coordinates(0))
           .capacity;
@@ -65,8 +66,9 @@ static void addProgram(Artifact &artifact, DType type) {
   LibrarySite product;
   product.kind = "matmul";
   product.attributes = nlohmann::json::object();
-  product.operands = {
-      {type, {2, depth}, {}}, {type, {depth, 3}, {}}, {type, {2, 3}, {}}};
+  product.operands = {{type, {batch, depth}, {}},
+                      {type, {depth, 3}, {}},
+                      {type, {batch, 3}, {}}};
   artifact.librarySites = {product};
   CollectiveSite reduce;
   reduce.kind = CollectiveSite::Kind::AllReduce;
@@ -74,10 +76,10 @@ static void addProgram(Artifact &artifact, DType type) {
   reduce.axes = {0};
   reduce.axisName = "tp";
   reduce.type = type;
-  reduce.inShape = reduce.outShape = {2, 3};
+  reduce.inShape = reduce.outShape = {batch, 3};
   reduce.node = "product";
   reduce.reason = "the contraction is split";
-  reduce.predictedBytes = 6 * size;
+  reduce.predictedBytes = 3 * batch * size;
   artifact.collectiveSites = {reduce};
 
   using Space = BufferRef::Space;
@@ -87,26 +89,26 @@ static void addProgram(Artifact &artifact, DType type) {
     buffer.bytes = bytes;
     return buffer;
   };
-  BufferRef partial = ref(Space::Arena, 6 * size);
+  BufferRef partial = ref(Space::Arena, 3 * batch * size);
   Instruction multiply, start, done;
   multiply.kind = Instruction::Kind::Library;
   multiply.name = "product";
-  multiply.buffers = {ref(Space::Input, 2 * depth * size),
+  multiply.buffers = {ref(Space::Input, batch * depth * size),
                       ref(Space::Parameter, depth * 3 * size), partial};
   start.kind = Instruction::Kind::Start;
   start.name = done.name = "reduce";
-  start.buffers = {partial, ref(Space::Output, 6 * size)};
+  start.buffers = {partial, ref(Space::Output, 3 * batch * size)};
   done.kind = Instruction::Kind::Done;
 
   Entry entry;
   Input x;
   x.name = "x";
-  x.layout = layoutOf(type, {2, 8}, 1);
+  x.layout = layoutOf(type, {batch, 8}, 1);
   x.dimNames = {"batch", ""};
   entry.inputs = {x};
-  entry.outputs = {{"a/y", layoutOf(type, {2, 3}, -1)}};
+  entry.outputs = {{"a/y", layoutOf(type, {batch, 3}, -1)}};
   entry.program = {multiply, start, done};
-  entry.arenaBytes = 64;
+  entry.arenaBytes = 64 * batch;
   artifact.entries = {entry};
 }
 
@@ -130,7 +132,8 @@ void mtpCompile(const CompileRequest *request, CompileResult *result) {
   std::ifstream object(TINY_OBJECT, std::ios::binary);
   artifact.object.assign(std::istreambuf_iterator<char>(object), {});
   addParameter(artifact, type, mistake ? std::atof(mistake) : 0);
-  addProgram(artifact, type);
+  auto batch = request->dims.find("batch");
+  addProgram(artifact, type, batch == request->dims.end() ? 2 : batch->second);
   result->stageMs = {{"import", 1}, {"codegen", 2}};
   result->warnings = {"this is the compiler of the tests"};
   result->explain = "the all-reduce sums the parts of the contraction";

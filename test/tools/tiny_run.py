@@ -133,7 +133,25 @@ class TinyRun(unittest.TestCase):
     def test_sizes_of_a_dimension_must_have_the_given_one(self):
         self.run_model("--inputs", "x.npz", "--dim", "batch=1,2")
         self.assertIn("batch", self.run_model("--inputs", "x.npz", "--dim", "batch=1,3", code=1).stderr)
-        self.tool("mtp-compile", "tiny.onnx", "--dim", "batch=1,2", "-o", "m.mtp", code=6)
+
+    def test_several_sizes_make_one_artifact(self):
+        self.tool("mtp-compile", "tiny.onnx", "--dim", "batch=1,2,5", "--mesh", "tp=2", "-o", "m.mtp")
+        for batch in (1, 2, 5):
+            x = np.arange(8 * batch, dtype=np.float32).reshape(batch, 8)
+            np.savez(self.folder / "x.npz", x=x)
+            self.tool("mtp-run", "m.mtp", "--inputs", "x.npz", "--outputs", "y.npz")
+            np.testing.assert_allclose(self.output(), x @ WEIGHTS, rtol=1e-5)
+        np.savez(self.folder / "x.npz", x=np.zeros((3, 8), np.float32))
+        done = self.tool("mtp-run", "m.mtp", "--inputs", "x.npz", code=1)
+        self.assertIn("[1, 8], [2, 8], [5, 8], given is [3, 8]", done.stderr)
+        whole = (self.folder / "m.mtp").read_bytes()
+        for cut in (3, 10, 20, 500, len(whole) - 1):
+            (self.folder / "cut.mtp").write_bytes(whole[:cut])
+            self.tool("mtp-run", "cut.mtp", "--inputs", "x.npz", code=1)
+        (self.folder / "long.mtp").write_bytes(whole + b"x")
+        self.tool("mtp-run", "long.mtp", "--inputs", "x.npz", code=1)
+        many = ",".join(map(str, range(65)))
+        self.tool("mtp-compile", "tiny.onnx", "--dim", f"batch={many}", "-o", "m.mtp", code=2)
 
     def test_without_inputs_only_the_explanation_is_given(self):
         done = self.run_model("--explain")

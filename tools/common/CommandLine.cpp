@@ -77,8 +77,8 @@ static void addCompileOptions(CLI::App &app, Tool tool, Options &options,
           CLI::IsMember({"f32", "f64", "bf16", "f16", "tf32"}).description(""))
       ->group(group);
   app.add_option("--dim", raw.dims,
-                 "Size of a dynamic dimension; of several sizes the one is "
-                 "taken that fits the inputs (repeatable)")
+                 "Size of a dynamic dimension; several sizes make one program "
+                 "each, and the inputs choose (repeatable)")
       ->type_name("NAME=N[,N...]")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)

@@ -49,11 +49,10 @@ Report::Report(const Options &options) {
 }
 
 void Report::addCompile(const CompileResult &result, double milliseconds) {
-  json times = json::object();
+  json &times = root["compile_ms"];
   for (auto &[stage, time] : result.stageMs)
     times[stage] = time + times.value(stage, 0.0);
-  times["total"] = milliseconds;
-  root["compile_ms"] = times;
+  times["total"] = milliseconds + times["total"].get<double>();
   root["cache"] = result.cacheHit ? "hit" : "miss";
   if (!result.parameters.is_null())
     root["parameters"] = result.parameters;

@@ -22,7 +22,7 @@ public:
   /// `options` must have been parsed; on a usage error only the error counts.
   explicit Report(const Options &options);
 
-  /// `milliseconds`: the whole compilation.
+  /// `milliseconds`: the whole compilation. Several add up.
   void addCompile(const CompileResult &result, double milliseconds);
   /// Facts that stand in the artifact: plan, collectives as predicted.
   void addArtifact(const Artifact &artifact);

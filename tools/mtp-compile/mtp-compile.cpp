@@ -3,6 +3,7 @@
 //===- mtp-compile.cpp - a model becomes an artifact
 //-----------------------===//
 #include "runtime/io/Npz.h"
+#include "tools/common/ArtifactFile.h"
 #include "tools/common/Compile.h"
 #include "tools/common/PlanTable.h"
 #include "tools/common/Terminal.h"
@@ -14,43 +15,55 @@ using namespace mtp;
 
 static const char *const tool = "mtp-compile";
 
-/// The one value of each --dim.
-static bool bindDims(Options &options, Error &error) {
-  for (auto &[name, values] : options.dims) {
-    if (values.size() > 1) {
-      error = {kNotPresent,
-               "not-present",
-               "--dim " + name +
-                   " with several sizes in one artifact: not in this build",
-               {}};
-      return false;
-    }
-    options.compile.dims[name] = values[0];
-  }
-  return true;
+/// More programs than this in one file is taken for a mistake.
+static const size_t maxPrograms = 64;
+
+/// Compiles for one combination of sizes.
+static bool compileOne(const Options &options, CompilerLibrary &compiler,
+                       const std::map<std::string, int64_t> &dims,
+                       CompileResult &result, Report &report, Error &error) {
+  CompileRequest request = options.compile;
+  request.dims = dims;
+  // --explain-json needs the reasons as well.
+  request.explain |= !options.explainJson.empty();
+  return compileModel(tool, options, compiler, request, result, report, error);
 }
 
-static bool compileArtifact(Options &options, Report &report, Error &error) {
-  if (!bindDims(options, error))
+static bool compileArtifact(const Options &options, Report &report,
+                            Error &error) {
+  auto combinations = dimCombinations(options.dims);
+  if (combinations.size() > maxPrograms) {
+    error = {kUsage,
+             "usage",
+             "--dim asks for " + std::to_string(combinations.size()) +
+                 " programs; at most " + std::to_string(maxPrograms) +
+                 " go into one artifact",
+             {}};
     return false;
-  // --explain-json needs the reasons as well.
-  CompileRequest request = options.compile;
-  request.explain |= !options.explainJson.empty();
+  }
   CompilerLibrary compiler;
-  CompileResult result;
-  if (!compileModel(tool, options, compiler, request, result, report, error))
-    return false;
-  report.addArtifact(result.artifact);
+  CompileResult first;
+  std::vector<Artifact> artifacts;
+  for (auto &dims : combinations) {
+    CompileResult result;
+    if (!compileOne(options, compiler, dims, result, report, error))
+      return false;
+    artifacts.push_back(std::move(result.artifact));
+    if (artifacts.size() == 1)
+      first = std::move(result);
+  }
+  report.addArtifact(artifacts[0]);
   report.setPeakMemory();
-  std::string bytes = result.artifact.serialize();
-  if (!deliverExplanation(options, result, error) ||
+  std::string bytes = serializeArtifacts(artifacts);
+  if (!deliverExplanation(options, first, error) ||
       !writeFileAtomically(options.artifactFile, bytes, error))
     return false;
   if (!options.quiet)
-    printf("%s\n%s: %s, compiled in %s\n",
-           planTable(result.artifact, &result).c_str(),
+    printf("%s%s: %s, %zu program%s, compiled in %s\n",
+           planTable(artifacts[0], &first).c_str(),
            options.artifactFile.c_str(),
-           bytesText(int64_t(bytes.size())).c_str(),
+           bytesText(int64_t(bytes.size())).c_str(), artifacts.size(),
+           artifacts.size() > 1 ? "s (the first is shown)" : "",
            timeText(report.value()["compile_ms"]["total"]).c_str());
   return true;
 }

@@ -3,6 +3,7 @@
 #include "tools/mtp-run/RunCommand.h"
 
 #include "runtime/io/Npz.h"
+#include "tools/common/ArtifactFile.h"
 #include "tools/common/PlanTable.h"
 #include "tools/common/Table.h"
 #include "tools/common/Terminal.h"
@@ -55,10 +56,18 @@ bool RunCommand::obtainArtifact(Error &error) {
 
 bool RunCommand::loadArtifact(Error &error) {
   std::string bytes, reason;
+  std::vector<Artifact> programs;
   if (!readFile(options.model, bytes, error))
     return false;
-  if (Artifact::parse(bytes, artifact, reason))
+  int chosen = -1;
+  if (parseArtifacts(bytes, programs, reason))
+    // The session explains what is wrong with inputs of a single program.
+    chosen =
+        programs.size() == 1 ? 0 : chooseArtifact(programs, inputs, reason);
+  if (chosen >= 0) {
+    artifact = std::move(programs[size_t(chosen)]);
     return true;
+  }
   error = {kBadInput, "artifact", options.model + ": " + reason, {}};
   return false;
 }
