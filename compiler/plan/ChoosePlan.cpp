@@ -136,49 +136,103 @@ static LogicalResult restrictTo(Model &model, const Pin &pin, const MeshShape &m
 // The cheapest plan
 //===----------------------------------------------------------------------===//
 
-static LogicalResult report(func::FuncOp function, const SolverError &error) {
-  return function.emitError() << "there is no plan: " << error.message;
-}
+namespace {
+/// One attempt to plan: what may be chosen, and how large tables may grow.
+class Planner {
+public:
+  Planner(func::FuncOp function, ArrayRef<std::pair<std::string, int64_t>> axes,
+          const PlanOptions &options)
+      : function(function), options(options), roles(function),
+        mesh(refineMesh(function, roles, axes)), conversions(mesh, machineOf(mesh)) {}
 
+  /// The cheapest plan in the space. Nothing, and no diagnostic, if `mayGiveUp` and
+  /// the tables would be too large.
+  FailureOr<std::optional<Plan>> run(Freedom freedom, bool mayGiveUp) {
+    Space space(function, roles, mesh, freedom);
+    for (const Pin &pin : pins)
+      if (StringRef(pin.text).contains("S("))
+        for (Value value : pin.values)
+          space.relax(value);
+    Model model(function, space, conversions, options.objective);
+    constexpr int mostStrategies = 300;
+    if (mayGiveUp && model.mostStrategies() > mostStrategies)
+      return std::optional<Plan>();
+    for (const Pin &pin : pins)
+      if (failed(restrictTo(model, pin, mesh)))
+        return failure();
+    model.build();
+    SolverOptions limits;
+    if (mayGiveUp) {
+      limits.tableLimit = int64_t(1) << 23;
+      limits.workLimit = int64_t(1) << 29;
+    }
+    Solver solver(model.problem(), limits);
+    auto assignment = solver.solve();
+    if (!assignment) {
+      if (mayGiveUp && solver.error().kind == SolverError::TooWide)
+        return std::optional<Plan>();
+      return function.emitError() << "there is no plan: " << solver.error().message;
+    }
+    Plan plan = model.decode(*assignment);
+    plan.width = solver.width();
+    if (failed(describe(function, plan, conversions)))
+      return failure();
+    plan.lowerBound = std::min(plan.cost, solver.optimum() % kPenalty);
+    plan.megatron = plan.cost;
+    if (options.explain)
+      explain(function, model, solver, conversions, plan);
+    return std::optional<Plan>(std::move(plan));
+  }
+
+  LogicalResult findPins() { return findPinned(function, options, pins); }
+
+private:
+  func::FuncOp function;
+  const PlanOptions &options;
+  Roles roles;
+  MeshShape mesh;
+  Conversions conversions;
+  std::vector<Pin> pins;
+};
+} // namespace
+
+/// Under the objective `time` the space is first everything. Where that is too
+/// large to search exactly (three axes; layers that share weights on two), tokens
+/// are left whole, then the roles of the parallel objective are kept: still every
+/// plan of the parallel objective is in the space. The plan says so, and then has
+/// no lower bound but zero.
 FailureOr<Plan> choosePlan(ModuleOp module, ArrayRef<std::pair<std::string, int64_t>> axes,
                            const PlanOptions &options) {
   auto start = std::chrono::steady_clock::now();
   func::FuncOp function = mainFunction(module);
   if (!function)
     return failure();
-  Roles roles(function);
-  MeshShape mesh = refineMesh(function, roles, axes);
-  std::vector<Pin> pins;
-  if (failed(findPinned(function, options, pins)))
+  Planner planner(function, axes, options);
+  if (failed(planner.findPins()))
     return failure();
-
-  Conversions conversions(mesh, machineOf(mesh));
-  Space space(function, roles, mesh, options.objective);
-  for (const Pin &pin : pins)
-    if (StringRef(pin.text).contains("S("))
-      for (Value value : pin.values)
-        space.relax(value);
-  Model model(function, space, conversions, options.objective);
-  for (const Pin &pin : pins)
-    if (failed(restrictTo(model, pin, mesh)))
-      return failure();
-  model.build();
-  Solver solver(model.problem());
-  auto assignment = solver.solve();
-  if (!assignment)
-    return report(function, solver.error());
-  Plan plan = model.decode(*assignment);
+  FailureOr<std::optional<Plan>> found = std::optional<Plan>();
+  bool isTime = options.objective == Objective::Time, complete = true;
+  if (isTime) {
+    found = planner.run(Freedom::All, /*mayGiveUp=*/true);
+    if (succeeded(found) && !*found) {
+      complete = false;
+      found = planner.run(Freedom::NoTokens, /*mayGiveUp=*/true);
+    }
+  }
+  if (succeeded(found) && !*found)
+    found = planner.run(Freedom::Roles, /*mayGiveUp=*/false);
+  if (failed(found))
+    return failure();
+  Plan plan = std::move(**found);
   plan.axes.assign(axes.begin(), axes.end());
-  plan.width = solver.width();
-  if (failed(describe(function, plan, conversions)))
-    return failure();
-  plan.lowerBound = std::min(plan.cost, solver.optimum() % kPenalty);
-  plan.megatron = plan.cost;
-  if (options.explain)
-    explain(function, model, solver, conversions, plan);
+  if (!complete) {
+    plan.lowerBound = 0;
+    plan.notes.push_back("the space of all layouts is too large for an exact search; tokens stay "
+                         "whole on every axis but dp");
+  }
   plan.solveMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
                      .count();
-  if (options.objective == Objective::Time || !options.pins.empty()) {
+  if (isTime || !options.pins.empty()) {
     auto parallel = choosePlan(module, axes, PlanOptions());
     if (failed(parallel))
       return failure();
@@ -222,7 +276,7 @@ FailureOr<Plan> randomPlan(ModuleOp module, ArrayRef<std::pair<std::string, int6
   plan.axes.assign(axes.begin(), axes.end());
   plan.mesh = refineMesh(function, roles, axes);
   Conversions conversions(plan.mesh, machineOf(plan.mesh));
-  Space space(function, roles, plan.mesh, Objective::Time);
+  Space space(function, roles, plan.mesh, Freedom::All);
   DenseSet<Value> free = valuesWithoutCotangent(function);
   Random random{seed};
   DenseMap<Value, Layout> layouts;

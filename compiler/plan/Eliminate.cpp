@@ -102,13 +102,17 @@ bool Solver::orderVariables() {
   while (!queue.empty()) {
     auto [fill, table, hash, v] = *queue.begin();
     queue.erase(queue.begin());
-    if (table > options.tableLimit) {
+    bool tooMuch = __builtin_add_overflow(allEntries, table, &allEntries) ||
+                   allEntries > options.workLimit;
+    if (tooMuch || table > options.tableLimit) {
       failure.kind = SolverError::TooWide;
       failure.variables = graph.around(v);
       failure.variables.push_back(v);
       failure.message = "the choices of " + std::to_string(failure.variables.size()) +
                         " ops depend on each other (" + std::to_string(table) +
-                        " combinations, at most " + std::to_string(options.tableLimit) + "):";
+                        " combinations here, " + std::to_string(allEntries) +
+                        " up to here; limits are " + std::to_string(options.tableLimit) +
+                        " and " + std::to_string(options.workLimit) + "):";
       for (int u : failure.variables)
         failure.message += " " + problem.variables[u].name;
       return false;

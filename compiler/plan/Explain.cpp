@@ -145,6 +145,8 @@ std::string explainText(const Plan &plan) {
   os << "plan for mesh " << meshText(plan) << " (" << plan.origin << ")\n";
   os << "  predicted, forward and backward: " << micros(plan.cost) << "; everything replicated: "
      << micros(plan.allReplicated) << "\n";
+  for (const std::string &note : plan.notes)
+    os << "  " << note << "\n";
   os << "weights\n";
   for (const PredictedWeight &weight : plan.weights)
     os << "  " << weight.name << ": " << weight.how
@@ -177,6 +179,7 @@ nlohmann::json explainJson(const Plan &plan) {
                  {"all_replicated_us", us(plan.allReplicated)},
                  {"megatron_us", us(plan.megatron)},
                  {"solve_ms", plan.solveMs},
+                 {"notes", plan.notes},
                  {"weights", json::array()},
                  {"collectives", json::array()},
                  {"whole", json::array()}};

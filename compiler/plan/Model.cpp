@@ -36,11 +36,12 @@ bool sameStrategies(const OpSpace &a, const OpSpace &b) {
   });
 }
 
-int indexOf(std::vector<Layout> &layouts, const Layout &layout) {
-  auto it = std::find(layouts.begin(), layouts.end(), layout);
-  if (it == layouts.end())
-    it = layouts.insert(layouts.end(), layout);
-  return int(it - layouts.begin());
+/// Position of `id`, appended if it is new.
+int indexOf(std::vector<int> &ids, int id) {
+  auto it = std::find(ids.begin(), ids.end(), id);
+  if (it == ids.end())
+    it = ids.insert(ids.end(), id);
+  return int(it - ids.begin());
 }
 
 } // namespace
@@ -52,6 +53,30 @@ Model::Model(func::FuncOp function, const Space &space, Conversions &conversions
   addUnits();
   addValues();
   findWeights();
+}
+
+int Model::intern(const Layout &layout) {
+  size_t hash = hash_value(layout);
+  auto [first, last] = idsByHash.equal_range(hash);
+  for (auto it = first; it != last; ++it)
+    if (layouts[it->second] == layout)
+      return it->second;
+  idsByHash.emplace(hash, int(layouts.size()));
+  layouts.push_back(layout);
+  return int(layouts.size()) - 1;
+}
+
+Time Model::pathCost(const ValueModel &value, int from, int to) {
+  if (from == to)
+    return 0;
+  auto [it, isNew] = costs.try_emplace({value.infoId, from, to}, 0);
+  if (isNew)
+    it->second = conversions.cost(value.info, layouts[from], layouts[to]);
+  return it->second;
+}
+
+Time Model::outputCost(const ValueModel &value, int from) {
+  return pathCost(value, from, intern(outputOf(layouts[from])));
 }
 
 /// Hash of an op and everything it depends on, without names.
@@ -82,40 +107,55 @@ int Model::unitOf(Value value) const {
 }
 
 /// Hash of what makes ops equal users of shared parameters: the op, those
-/// parameters, and how the other operands come from the nearest such users. 0 if
-/// the op has nothing to do with shared parameters.
+/// parameters, and how the other operands come from the nearest such users, a few
+/// ops deep. 0 if the op does not depend on shared parameters.
 ///
 ///   layer 3: matmul(x3, Wq)        color(matmul, Wq)   whatever x3 is
 ///            add(.., reshape(..))  from the colors of its operands
 ///   layer 4: matmul(x4, Wq)        the same
 uint64_t Model::colorOf(Operation *op) {
   constexpr int manyUses = 3;
-  StableHash hash;
-  hash.add(op->getName().getStringRef());
-  hash.add(uint64_t(hash_value(op->getAttrDictionary())));
+  StableHash self;
+  self.add(op->getName().getStringRef());
+  self.add(uint64_t(hash_value(op->getAttrDictionary())));
   for (Type type : op->getResultTypes())
-    addType(hash, type);
+    addType(self, type);
+  for (Type type : op->getOperandTypes())
+    addType(self, type);
   auto isShared = [&](Value value) {
     auto it = unitOfOp.find(value.getDefiningOp());
     return it != unitOfOp.end() && units[it->second].space.rule.anyState &&
            std::distance(value.use_begin(), value.use_end()) >= manyUses;
   };
-  bool usesShared = llvm::any_of(op->getOperands(), isShared), colored = usesShared;
-  for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
-    Operation *before = operand.getDefiningOp();
-    addType(hash, operand.getType());
-    if (isShared(operand)) {
-      hash.add(uint64_t(index));
-      hash.add(uint64_t(unitOf(operand)));
-    } else if (!usesShared) {
+  Colors mine;
+  if (llvm::any_of(op->getOperands(), isShared)) {
+    for (auto [index, operand] : llvm::enumerate(op->getOperands()))
+      if (isShared(operand)) {
+        self.add(uint64_t(index));
+        self.add(uint64_t(unitOf(operand)));
+      }
+    mine.fill(self.state | 1);
+    colors[op] = mine;
+    return mine.back();
+  }
+  bool depends = false;
+  mine.fill(self.state | 1);
+  for (size_t depth = 1; depth < mine.size(); ++depth) {
+    StableHash hash = self;
+    for (Value operand : op->getOperands()) {
+      Operation *before = operand.getDefiningOp();
       auto it = colors.find(before);
-      colored |= it != colors.end();
-      hash.add(it != colors.end() ? it->second
+      depends |= it != colors.end();
+      hash.add(it != colors.end() ? it->second[depth - 1]
                : before           ? structures.lookup(before)
                                   : cast<BlockArgument>(operand).getArgNumber());
     }
+    mine[depth] = hash.state | 1;
   }
-  return colored ? colors[op] = hash.state | 1 : 0;
+  if (!depends)
+    return 0;
+  colors[op] = mine;
+  return mine.back();
 }
 
 void Model::addUnits() {
@@ -125,7 +165,14 @@ void Model::addUnits() {
     variable.unary.assign(ops.strategies.size(), 0);
     variable.hash = hash;
     variable.name = std::move(name);
-    units.push_back({int(tables.variables.size()), std::move(ops)});
+    Unit unit{int(tables.variables.size()), std::move(ops), {}, {}};
+    for (const Strategy &strategy : unit.space.strategies) {
+      for (const Layout &layout : strategy.operands)
+        unit.operands.push_back(intern(layout));
+      for (const Layout &layout : strategy.results)
+        unit.results.push_back(intern(layout));
+    }
+    units.push_back(std::move(unit));
     tables.variables.push_back(std::move(variable));
     return int(units.size()) - 1;
   };
@@ -195,9 +242,14 @@ void Model::addValues() {
       };
       return key(a) < key(b);
     });
+    auto info = llvm::find(infos, model.info);
+    model.infoId = int(info - infos.begin());
+    if (info == infos.end())
+      infos.push_back(model.info);
     if (model.unit >= 0)
-      for (const Strategy &strategy : units[model.unit].space.strategies)
-        model.producedOf.push_back(indexOf(model.produced, strategy.results[result]));
+      for (size_t x = 0; x < units[model.unit].space.strategies.size(); ++x)
+        model.producedOf.push_back(
+            indexOf(model.produced, units[model.unit].resultId(int(x), result)));
     modelOf[value] = int(values.size());
     values.push_back(std::move(model));
   };
@@ -260,8 +312,18 @@ bool Model::restrict(OpOperand &operand, function_ref<bool(const Layout &)> fits
   return any;
 }
 
+int Model::mostStrategies() const {
+  size_t most = 0;
+  for (const Unit &unit : units)
+    most = std::max(most, unit.space.strategies.size());
+  return int(most);
+}
+
 std::vector<Layout> Model::choices(Value value) const {
-  return values[modelOf.lookup(value)].produced;
+  std::vector<Layout> all;
+  for (int id : values[modelOf.lookup(value)].produced)
+    all.push_back(layouts[id]);
+  return all;
 }
 
 //===----------------------------------------------------------------------===//
@@ -335,35 +397,36 @@ void Model::addSingleUse(ValueModel &value) {
   const Use &use = value.uses.front();
   const Unit &unit = units[value.unit];
   if (use.unit < 0) {
-    for (size_t x = 0; x < value.producedOf.size(); ++x) {
-      const Layout &layout = value.produced[value.producedOf[x]];
-      addUnary(unit.variable, int(x), conversions.cost(value.info, layout, outputOf(layout)));
-    }
+    for (size_t x = 0; x < value.producedOf.size(); ++x)
+      addUnary(unit.variable, int(x), outputCost(value, value.produced[value.producedOf[x]]));
     return;
   }
-  std::vector<Layout> required;
-  std::vector<int> requiredOf;
-  for (const Strategy &strategy : units[use.unit].space.strategies)
-    requiredOf.push_back(indexOf(required, strategy.operands[use.operand->getOperandNumber()]));
-  std::vector<Time> costs;
-  for (const Layout &from : value.produced)
-    for (const Layout &to : required)
-      costs.push_back(add(conversions.cost(value.info, from, to), usePenalty(value, from, to)));
-  addPair(unit.variable, units[use.unit].variable, [&](int x, int y) {
-    return costs[value.producedOf[x] * required.size() + requiredOf[y]];
+  std::vector<int> required, requiredOf;
+  const Unit &user = units[use.unit];
+  for (size_t y = 0; y < user.space.strategies.size(); ++y)
+    requiredOf.push_back(indexOf(required, user.operandId(int(y), use.operand->getOperandNumber())));
+  std::vector<Time> table;
+  for (int from : value.produced)
+    for (int to : required)
+      table.push_back(add(pathCost(value, from, to), usePenalty(value, layouts[from], layouts[to])));
+  addPair(unit.variable, user.variable, [&](int x, int y) {
+    return table[value.producedOf[x] * required.size() + requiredOf[y]];
   });
 }
 
 void Model::addCopy(ValueModel &value) {
   const Unit &unit = units[value.unit];
   // What the uses ask for, and which use asks for it.
-  std::vector<Layout> &copies = value.copies;
+  std::vector<int> &copies = value.copies;
   std::vector<std::vector<int>> requiredOf(value.uses.size());
-  for (auto [index, use] : llvm::enumerate(value.uses))
-    if (use.unit >= 0)
-      for (const Strategy &strategy : units[use.unit].space.strategies)
-        requiredOf[index].push_back(
-            indexOf(copies, strategy.operands[use.operand->getOperandNumber()]));
+  for (auto [index, use] : llvm::enumerate(value.uses)) {
+    if (use.unit < 0)
+      continue;
+    const Unit &user = units[use.unit];
+    for (size_t y = 0; y < user.space.strategies.size(); ++y)
+      requiredOf[index].push_back(
+          indexOf(copies, user.operandId(int(y), use.operand->getOperandNumber())));
+  }
   std::vector<int> key{value.unit, int(value.result)};
   for (const Use &use : value.uses) {
     key.push_back(use.unit);
@@ -376,7 +439,7 @@ void Model::addCopy(ValueModel &value) {
     value.states.push_back({produced, -1});
     variable.unary.push_back(0);
     for (int copy = 0; copy < int(copies.size()); ++copy) {
-      Time cost = conversions.cost(value.info, value.produced[produced], copies[copy]);
+      Time cost = pathCost(value, value.produced[produced], copies[copy]);
       if (cost == 0 || cost >= kIllegal)
         continue; // a free conversion need not be shared
       value.states.push_back({produced, copy});
@@ -396,17 +459,15 @@ void Model::addCopy(ValueModel &value) {
   for (auto [index, use] : llvm::enumerate(value.uses)) {
     if (use.unit < 0) {
       for (auto [state, pair] : llvm::enumerate(value.states)) {
-        const Layout &have = value.produced[pair.produced];
-        Time cost = conversions.cost(value.info, have, outputOf(have));
+        Time cost = outputCost(value, value.produced[pair.produced]);
         if (pair.copy >= 0)
-          cost = std::min(cost, conversions.cost(value.info, copies[pair.copy],
-                                                 outputOf(copies[pair.copy])));
+          cost = std::min(cost, outputCost(value, copies[pair.copy]));
         addUnary(value.variable, int(state), cost);
       }
       continue;
     }
-    // costs[state][required]
-    std::vector<Time> costs(value.states.size() * copies.size(), kIllegal);
+    // table[state][required]
+    std::vector<Time> table(value.states.size() * copies.size(), kIllegal);
     std::vector<bool> asked(copies.size(), false);
     for (int required : requiredOf[index])
       asked[required] = true;
@@ -415,14 +476,14 @@ void Model::addCopy(ValueModel &value) {
         if (!asked[required])
           continue;
         auto [produced, copy] = value.states[state];
-        Time cost = conversions.cost(value.info, value.produced[produced], copies[required]);
+        Time cost = pathCost(value, value.produced[produced], copies[required]);
         if (copy >= 0)
-          cost = std::min(cost, conversions.cost(value.info, copies[copy], copies[required]));
-        costs[state * copies.size() + required] =
-            add(cost, usePenalty(value, value.produced[produced], copies[required]));
+          cost = std::min(cost, pathCost(value, copies[copy], copies[required]));
+        table[state * copies.size() + required] =
+            add(cost, usePenalty(value, layouts[value.produced[produced]], layouts[copies[required]]));
       }
     addPair(value.variable, units[use.unit].variable, [&, i = index](int state, int y) {
-      return costs[size_t(state) * copies.size() + requiredOf[i][y]];
+      return table[size_t(state) * copies.size() + requiredOf[i][y]];
     });
   }
 }
@@ -445,7 +506,7 @@ void Model::build() {
     if (value.isWeight)
       for (size_t x = 0; x < value.producedOf.size(); ++x)
         addUnary(units[value.unit].variable, int(x),
-                 storagePenalty(value, value.produced[value.producedOf[x]]));
+                 storagePenalty(value, layouts[value.produced[value.producedOf[x]]]));
     if (value.uses.size() == 1)
       addSingleUse(value);
     else if (value.uses.size() > 1)
@@ -471,7 +532,7 @@ Plan Model::decode(ArrayRef<int> assignment) const {
     if (model.variable < 0)
       return std::nullopt;
     int copy = model.states[assignment[model.variable]].copy;
-    return copy < 0 ? std::nullopt : std::optional(model.copies[copy]);
+    return copy < 0 ? std::nullopt : std::optional(layouts[model.copies[copy]]);
   };
   func::FuncOp main = function;
   for (BlockArgument argument : main.getArguments()) {

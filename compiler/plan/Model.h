@@ -25,6 +25,8 @@
 #include "compiler/plan/Plan.h"
 #include "compiler/plan/Solver.h"
 
+#include <array>
+
 namespace mtp::plan {
 
 /// Cost of a weight that is not stored split, or not used as stored, under the
@@ -44,6 +46,8 @@ public:
   /// Layouts that `value` can be produced in.
   std::vector<Layout> choices(mlir::Value value) const;
 
+  /// Strategies of the op that has most.
+  int mostStrategies() const;
   /// Adds the tables. Call once, after the restrictions.
   void build();
   const Problem &problem() const { return tables; }
@@ -67,6 +71,13 @@ private:
   struct Unit {
     int variable = -1;
     OpSpace space;
+    std::vector<int> operands, results; ///< layout ids, strategy-major
+    int operandId(int strategy, unsigned index) const {
+      return operands[strategy * (operands.size() / space.strategies.size()) + index];
+    }
+    int resultId(int strategy, unsigned index) const {
+      return results[strategy * (results.size() / space.strategies.size()) + index];
+    }
   };
   struct Use {
     mlir::OpOperand *operand = nullptr;
@@ -77,17 +88,22 @@ private:
     int unit = -1; ///< -1: constant
     unsigned result = 0;
     TensorInfo info;
+    int infoId = 0;
     std::vector<Use> uses;
     bool isWeight = false; ///< a parameter that the objective wants split
     int variable = -1;     ///< converted copy, if there are several uses
     struct State {
       int produced, copy; ///< indices; copy -1: none
     };
-    std::vector<Layout> produced, copies;
+    std::vector<int> produced, copies; ///< layout ids
     std::vector<int> producedOf; ///< by strategy of the unit
     std::vector<State> states;
   };
 
+  /// Layouts are compared and looked up by number.
+  int intern(const Layout &layout);
+  Time pathCost(const ValueModel &value, int from, int to);
+  Time outputCost(const ValueModel &value, int from);
   void addUnits();
   void addValues();
   void findWeights();
@@ -111,7 +127,13 @@ private:
   llvm::DenseMap<mlir::Value, int> unitOfInput, modelOf;
   std::vector<ValueModel> values;
   std::map<std::pair<int, int>, std::vector<Time>> pairs;
-  llvm::DenseMap<mlir::Operation *, uint64_t> structures, colors;
+  llvm::DenseMap<mlir::Operation *, uint64_t> structures;
+  using Colors = std::array<uint64_t, 5>; ///< by depth
+  llvm::DenseMap<mlir::Operation *, Colors> colors;
+  std::vector<Layout> layouts;
+  std::unordered_multimap<size_t, int> idsByHash;
+  std::vector<TensorInfo> infos;
+  llvm::DenseMap<std::tuple<int, int, int>, Time> costs; ///< (info, from, to)
   std::map<std::vector<int>, int> copyVariables; ///< by producer and uses
   Problem tables;
 };

@@ -70,6 +70,7 @@ struct Plan {
   int width = 0;
   std::vector<PredictedCollective> collectives;
   std::vector<PredictedWeight> weights;
+  std::vector<std::string> notes; ///< sentences for people
   std::vector<WholeValue> whole; ///< filled with PlanOptions::explain
 };
 

@@ -51,6 +51,8 @@ struct SolverOptions {
   /// Entries of the largest table (over a variable and its neighbours). Beyond it
   /// the solver reports an error that names the variables.
   int64_t tableLimit = int64_t(1) << 25;
+  /// Entries of all tables together.
+  int64_t workLimit = int64_t(1) << 31;
 };
 
 /// Why there is no assignment.
@@ -114,7 +116,7 @@ private:
   Time constant = 0; ///< sum of messages without a scope
   Time optimumCost = kIllegal;
   int largestScope = 0;
-  int64_t largestEntries = 0;
+  int64_t largestEntries = 0, allEntries = 0;
 };
 
 /// Cost of an assignment.

@@ -113,8 +113,8 @@ MeshShape refineMesh(func::FuncOp function, const Roles &roles,
 // Units and key heads, spread over the graph
 //===----------------------------------------------------------------------===//
 
-Space::Space(func::FuncOp function, const Roles &roles, MeshShape mesh, Objective objective)
-    : function(function), roles(roles), mesh(std::move(mesh)), objective(objective),
+Space::Space(func::FuncOp function, const Roles &roles, MeshShape mesh, Freedom freedom)
+    : function(function), roles(roles), mesh(std::move(mesh)), freedom(freedom),
       groups(groupsOf(this->mesh)) {
   spreadTraits();
 }
@@ -234,7 +234,7 @@ std::vector<Space::Cases> Space::casesOf(Operation *op, const ShardingRule &rule
     return result;
   }
   SmallVector<uint8_t, 6> role = roles.ofFactors(op, rule);
-  bool free = objective == Objective::Time ||
+  bool free = freedom == Freedom::All ||
               llvm::any_of(op->getOperands(), [&](Value v) { return relaxed.contains(v); }) ||
               llvm::any_of(op->getResults(), [&](Value v) { return relaxed.contains(v); });
   auto maySplit = [&](int factor) {
@@ -253,13 +253,15 @@ std::vector<Space::Cases> Space::casesOf(Operation *op, const ShardingRule &rule
       sharded.push_back(c);
     }
   }
-  bool batchOnly = group.isData && !free && !sharded.empty();
+  bool batchOnly = group.isData && freedom == Freedom::Roles && !free && !sharded.empty();
   if (!batchOnly)
     for (AxisCase c : enumerateCases(rule))
       if (c.row != Row::Sharded)
         addJoint(c);
+  // Key heads are as many as the major part: both parts would leave ranks without.
   for (AxisCase c : sharded)
-    addJoint(c);
+    if (parts == 1 || free || !carriesKeyHeads(op, rule, c.index))
+      addJoint(c);
   if (parts != 2)
     return result;
   for (AxisCase c : sharded)
@@ -329,7 +331,7 @@ OpSpace Space::of(Operation *op) const {
 std::vector<Layout> Space::storage(Value value) const {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
   bool isInput = isa<BlockArgument>(value);
-  bool free = objective == Objective::Time || relaxed.contains(value);
+  bool free = freedom == Freedom::All || relaxed.contains(value);
   std::vector<Layout> layouts{Layout(mesh.size(), int(shape.size()))};
   auto cut = [&](Layout layout, ArrayRef<int> parts, int64_t dim, int64_t unit) {
     if (layout.dims[dim].axes.size() && layout.dims[dim].unit != unit)
@@ -346,7 +348,7 @@ std::vector<Layout> Space::storage(Value value) const {
       continue;
     std::vector<Layout> before = std::move(layouts);
     layouts.clear();
-    bool batch = group.isData && !free;
+    bool batch = group.isData && !free && freedom == Freedom::Roles;
     // An input of rank 2 or more is always cut on dp; one of rank 1 may be.
     if (!batch || !isInput || shape.size() < 2 || shape[0] <= 1)
       layouts = before;
@@ -358,11 +360,13 @@ std::vector<Layout> Space::storage(Value value) const {
         if (!free && (group.isData ? !isInput || dim != 0 : (role & (kBatch | kToken)) != 0))
           continue;
         const DimTraits &known = traitsOf(value, dim);
-        cut(layout, group.parts, dim, 1);
+        if (group.parts.size() == 1 || free || !known.keyHeads)
+          cut(layout, group.parts, dim, 1);
         if (known.keyHeads && group.parts.size() > 1)
           cut(layout, group.parts[0], dim, 1);
         for (int64_t unit : known.units)
-          cut(layout, group.parts, dim, unit);
+          if (group.parts.size() == 1 || free || !known.keyHeads)
+            cut(layout, group.parts, dim, unit);
       }
   }
   return layouts;

@@ -34,6 +34,13 @@ namespace mtp::plan {
 
 enum class Objective : uint8_t { Parallel, Time };
 
+/// How much a Space allows.
+enum class Freedom : uint8_t {
+  Roles,    ///< as the objective `parallel` has it
+  NoTokens, ///< dp need not split the batch; other axes never split batch or tokens
+  All,
+};
+
 /// A mesh axis as the user named it, and its parts in the finest mesh.
 struct AxisGroup {
   std::string name;
@@ -63,7 +70,7 @@ struct DimTraits {
 
 class Space {
 public:
-  Space(mlir::func::FuncOp function, const Roles &roles, MeshShape mesh, Objective objective);
+  Space(mlir::func::FuncOp function, const Roles &roles, MeshShape mesh, Freedom freedom);
 
   /// Dimensions of `value` may be split on any axis, tokens too: a pin asks so.
   void relax(mlir::Value value) { relaxed.insert(value); }
@@ -91,7 +98,7 @@ private:
   mlir::func::FuncOp function;
   const Roles &roles;
   MeshShape mesh;
-  Objective objective;
+  Freedom freedom;
   std::vector<AxisGroup> groups;
   llvm::DenseMap<mlir::Value, std::vector<DimTraits>> traits;
   llvm::DenseSet<mlir::Value> relaxed;
