@@ -116,6 +116,9 @@ struct OpRule {
   uint32_t flags = None;
 };
 
+/// Largest tensor that an operator makes as a value: Range, EyeLike.
+inline constexpr int64_t kMostRange = int64_t(1) << 24;
+
 using OpTable = std::map<std::string, OpRule>;
 inline constexpr size_t kAnyNumber = static_cast<size_t>(-1);
 

@@ -74,7 +74,7 @@ void Importer::addInputs() {
     (void)main.insertArgument(index, type, {}, locationOf(info.name, info.name));
     entry->value = main.getArgument(index);
     main.setArgAttr(index, "mtp.name", body.getStringAttr(info.name));
-    SmallVector<Attribute> dims;
+    SmallVector<mlir::Attribute> dims;
     for (const Dim &dim : info.dims)
       dims.push_back(body.getStringAttr(dim.value ? "" : dim.symbol));
     main.setArgAttr(index, "mtp.dim_names", body.getArrayAttr(dims));
@@ -204,9 +204,9 @@ void Importer::runNodes(const std::vector<Node> &nodes, const std::vector<std::s
     runNode(*node, frame);
 }
 
-std::map<std::string, Attribute> Importer::bind(const std::map<std::string, Attribute> &attributes,
+std::map<std::string, onnx::Attribute> Importer::bind(const std::map<std::string, onnx::Attribute> &attributes,
                                                 const Frame &frame) const {
-  std::map<std::string, Attribute> bound;
+  std::map<std::string, onnx::Attribute> bound;
   for (auto &[name, attribute] : attributes) {
     if (attribute.reference.empty()) {
       bound.emplace(name, attribute);
@@ -231,7 +231,7 @@ void Importer::runNode(const Node &node, Frame &frame) {
     unknown |= entry && entry->unknown;
     inputs.push_back(std::move(entry));
   }
-  std::map<std::string, Attribute> attributes = bind(node.attributes, frame);
+  std::map<std::string, onnx::Attribute> attributes = bind(node.attributes, frame);
   auto function = model.functions.find(functionKey(node.domain, node.op, node.overload));
   if (function != model.functions.end())
     return inlineFunction(node, function->second, std::move(inputs), attributes, frame);
@@ -268,7 +268,7 @@ void Importer::runNode(const Node &node, Frame &frame) {
 }
 
 void Importer::runHandler(const Node &node, int64_t version, std::vector<EntryRef> inputs,
-                          const std::map<std::string, Attribute> &attributes, Frame &frame) {
+                          const std::map<std::string, onnx::Attribute> &attributes, Frame &frame) {
   std::string valueName = node.outputs.empty() ? node.name : node.outputs[0];
   Emit emit(body, locationOf(frame.prefix + node.name, frame.prefix + valueName));
   NodeContext context(*this, node, version, std::move(inputs), attributes, emit);
@@ -295,14 +295,14 @@ void Importer::runHandler(const Node &node, int64_t version, std::vector<EntryRe
 }
 
 void Importer::inlineFunction(const Node &node, const Function &function, std::vector<EntryRef> inputs,
-                              const std::map<std::string, Attribute> &attributes, Frame &frame) {
+                              const std::map<std::string, onnx::Attribute> &attributes, Frame &frame) {
   std::string key = functionKey(function.domain, function.name, function.overload);
   if (llvm::is_contained(callStack, key))
     failInput("function '" + key + "' calls itself", {node.name});
   if (inputs.size() > function.inputs.size() || node.outputs.size() > function.outputs.size())
     failInput("node '" + node.name + "' has more inputs or outputs than function '" + key + "'", {node.name});
   callStack.push_back(key);
-  std::map<std::string, Attribute> arguments = function.defaults;
+  std::map<std::string, onnx::Attribute> arguments = function.defaults;
   for (auto &[name, attribute] : attributes)
     arguments[name] = attribute;
   Frame inner;
@@ -325,7 +325,7 @@ void Importer::inlineFunction(const Node &node, const Function &function, std::v
 }
 
 void Importer::inlineBranch(const Node &node, std::vector<EntryRef> inputs,
-                            const std::map<std::string, Attribute> &attributes, Frame &frame) {
+                            const std::map<std::string, onnx::Attribute> &attributes, Frame &frame) {
   auto condition = inputs.empty() || !inputs[0] ? nullptr : constantOf(inputs[0]);
   if (!condition || condition->elements() != 1)
     return reject(node, frame, "its condition is known only at run time; give the input that decides it a fixed value");
@@ -437,7 +437,7 @@ Value Importer::emitConstant(const Constant &value, const std::string &name) {
   Type element = elementType(&context, value.type);
   auto type = RankedTensorType::get(value.shape, element);
   int64_t n = value.splat ? 1 : value.elements();
-  SmallVector<Attribute> elements;
+  SmallVector<mlir::Attribute> elements;
   bool same = true;
   for (int64_t i = 0; i < n; ++i)
     same &= value.holdsFloats() ? std::bit_cast<int64_t>(value.floatAt(i)) == std::bit_cast<int64_t>(value.floatAt(0))
@@ -556,7 +556,7 @@ std::vector<int64_t> NodeContext::ints(size_t i, const std::string &what) const 
   return result;
 }
 
-const Attribute *NodeContext::attr(const std::string &name) const {
+const onnx::Attribute *NodeContext::attr(const std::string &name) const {
   auto at = attributes.find(name);
   return at == attributes.end() ? nullptr : &at->second;
 }

@@ -108,7 +108,7 @@ struct OpEntry {
   Handler handler = nullptr;
   int64_t since = 1;
   size_t leastInputs = 1;
-  std::set<std::string> attributes; ///< all that are understood
+  std::set<std::string> attributes = {}; ///< all that are understood
 };
 using OpTable = std::map<std::string, OpEntry>;
 /// All operators; each family adds its own.
