@@ -329,28 +329,35 @@ std::map<std::string, Rule> makeRules() {
 
 } // namespace
 
-std::vector<Tensor> mtp::test::interpret(func::FuncOp func, const std::vector<Tensor> &arguments) {
+std::vector<Tensor> mtp::test::interpret(Operation *op, const std::vector<Tensor> &operands) {
   static const std::map<std::string, Rule> rules = makeRules();
+  auto rule = rules.find(op->getName().stripDialect().str());
+  if (rule == rules.end())
+    throw std::runtime_error("no rule for " + op->getName().getStringRef().str());
+  std::vector<Tensor> results;
+  for (OpResult result : op->getResults()) {
+    Tensor tensor{cast<RankedTensorType>(result.getType()).getShape().vec(), {}};
+    tensor.data.resize(tensor.elements());
+    for (int64_t i = 0; i < tensor.elements(); ++i)
+      tensor.data[i] = rule->second(op, operands, unflat(i, tensor.shape), result.getResultNumber());
+    results.push_back(std::move(tensor));
+  }
+  return results;
+}
+
+std::vector<Tensor> mtp::test::interpret(func::FuncOp func, const std::vector<Tensor> &arguments) {
   llvm::DenseMap<Value, Tensor> values;
   for (auto [argument, tensor] : llvm::zip(func.getArguments(), arguments))
     values[argument] = tensor;
-  std::vector<Tensor> results;
   for (Operation &op : func.getBody().front()) {
     Operands operands;
     for (Value value : op.getOperands())
       operands.push_back(values[value]);
     if (isa<func::ReturnOp>(op))
       return operands;
-    auto rule = rules.find(op.getName().stripDialect().str());
-    if (rule == rules.end())
-      throw std::runtime_error("no rule for " + op.getName().getStringRef().str());
-    for (OpResult result : op.getResults()) {
-      Tensor tensor{cast<RankedTensorType>(result.getType()).getShape().vec(), {}};
-      tensor.data.resize(tensor.elements());
-      for (int64_t i = 0; i < tensor.elements(); ++i)
-        tensor.data[i] = rule->second(&op, operands, unflat(i, tensor.shape), result.getResultNumber());
+    auto results = interpret(&op, operands);
+    for (auto [result, tensor] : llvm::zip(op.getResults(), results))
       values[result] = std::move(tensor);
-    }
   }
-  return results;
+  return {};
 }

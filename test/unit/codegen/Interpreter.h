@@ -26,6 +26,9 @@ struct Tensor {
 /// Runs a func of mtp ops. Throws std::runtime_error on an op it does not know.
 std::vector<Tensor> interpret(mlir::func::FuncOp func, const std::vector<Tensor> &arguments);
 
+/// The results of one op.
+std::vector<Tensor> interpret(mlir::Operation *op, const std::vector<Tensor> &operands);
+
 } // namespace mtp::test
 
 #endif // MTP_TEST_UNIT_CODEGEN_INTERPRETER_H

@@ -66,13 +66,13 @@ struct KernelRunner::Call {
   std::vector<char *> buffers;
   std::vector<int64_t> sizes;
 
-  Call(func::FuncOp func, const std::vector<Tensor> &arguments) {
-    for (auto [type, tensor] : llvm::zip(func.getArgumentTypes(), arguments)) {
+  Call(TypeRange inputs, TypeRange results, const std::vector<Tensor> &arguments) {
+    for (auto [type, tensor] : llvm::zip(inputs, arguments)) {
       add(type, 0);
       for (int64_t i = 0; i < elementsOf(type); ++i)
         store(buffers.back() + i * bytesOf(elementOf(type)), elementOf(type), tensor.data[i]);
     }
-    for (Type type : func.getResultTypes())
+    for (Type type : results)
       add(type, 0x5a);
   }
   void add(Type type, char fill) {
@@ -104,13 +104,29 @@ KernelRunner::KernelRunner(ModuleOp source) {
       throw std::runtime_error(messages);
     indices[func.getName().str()] = *index;
   }
+  compile();
+}
+
+KernelRunner::KernelRunner(MLIRContext *context, ArrayRef<Operation *> fused)
+    : module(std::make_unique<KernelModule>(context)) {
+  for (Operation *op : fused) {
+    KernelInfo info;
+    auto index = module->add(op, info);
+    if (failed(index))
+      throw std::runtime_error("a fused region has no kernel");
+    fusedIndices[op] = *index;
+  }
+  compile();
+}
+
+void KernelRunner::compile() {
   std::string error;
   KernelOptions options;
   if (const char *directory = getenv("MTP_DUMP_KERNELS"))
     options.dumpDir = directory;
   auto object = module->emitObject(options, error);
   if (failed(object))
-    throw std::runtime_error(error + messages);
+    throw std::runtime_error(error);
   compiled = std::move(*object);
   if (!checkSharedObject(compiled.bytes, MTP_KERNELS_SYMBOL, error))
     throw std::runtime_error(error);
@@ -130,28 +146,32 @@ KernelRunner::~KernelRunner() {
 }
 
 std::vector<Tensor> KernelRunner::run(func::FuncOp func, const std::vector<Tensor> &arguments, int slices) {
-  Call call(func, arguments);
-  int index = indexOf(func);
+  return run(indexOf(func), func.getArgumentTypes(), func.getResultTypes(), arguments, slices);
+}
+
+std::vector<Tensor> KernelRunner::run(int index, TypeRange inputs, TypeRange results,
+                                      const std::vector<Tensor> &arguments, int slices) {
+  Call call(inputs, results, arguments);
   lastFault = 0;
   MtpRank rank{MTP_ABI_VERSION, mathTable(), nullptr, 0, 0, nullptr, &lastFault};
   int64_t count = module->kernels()[index].count;
   for (int i = 0; i < slices; ++i)
     table->kernels[index](&rank, call.buffers.data(), count * i / slices, count * (i + 1) / slices);
   call.checkGuards();
-  std::vector<Tensor> results;
-  size_t buffer = func.getNumArguments();
-  for (Type type : func.getResultTypes()) {
+  std::vector<Tensor> tensors;
+  size_t buffer = inputs.size();
+  for (Type type : results) {
     Tensor tensor{cast<RankedTensorType>(type).getShape().vec(), {}};
     for (int64_t i = 0; i < elementsOf(type); ++i)
       tensor.data.push_back(load(call.buffers[buffer] + i * bytesOf(elementOf(type)), elementOf(type)));
-    results.push_back(std::move(tensor));
+    tensors.push_back(std::move(tensor));
     ++buffer;
   }
-  return results;
+  return tensors;
 }
 
 double KernelRunner::time(func::FuncOp func, const std::vector<Tensor> &arguments) {
-  Call call(func, arguments);
+  Call call(func.getArgumentTypes(), func.getResultTypes(), arguments);
   int index = indexOf(func);
   MtpRank rank{MTP_ABI_VERSION, mathTable(), nullptr, 0, 0, nullptr, &lastFault};
   double best = 1e9;

@@ -17,10 +17,14 @@ class KernelRunner {
 public:
   /// Throws std::runtime_error with the diagnostics if anything fails.
   explicit KernelRunner(mlir::ModuleOp module);
+  /// The kernels of the given spmd.fused ops.
+  KernelRunner(mlir::MLIRContext *context, llvm::ArrayRef<mlir::Operation *> fused);
   ~KernelRunner();
 
   /// Runs kernel `index` of `func` in `slices` slices.
   std::vector<Tensor> run(mlir::func::FuncOp func, const std::vector<Tensor> &arguments, int slices = 3);
+  std::vector<Tensor> run(int index, mlir::TypeRange inputs, mlir::TypeRange results,
+                          const std::vector<Tensor> &arguments, int slices);
   /// Milliseconds of one run, best of several.
   double time(mlir::func::FuncOp func, const std::vector<Tensor> &arguments);
   /// Number of the last fault, 0 if none.
@@ -28,12 +32,15 @@ public:
   const KernelModule &kernels() const { return *module; }
   const KernelObject &object() const { return compiled; }
   int indexOf(mlir::func::FuncOp func) const { return indices.at(func.getName().str()); }
+  int indexOf(mlir::Operation *fused) const { return fusedIndices.at(fused); }
 
 private:
   struct Call;
+  void compile();
   std::unique_ptr<KernelModule> module;
   KernelObject compiled;
   std::map<std::string, int> indices;
+  std::map<mlir::Operation *, int> fusedIndices;
   void *handle = nullptr;
   const MtpKernelTable *table = nullptr;
   int64_t lastFault = 0;
