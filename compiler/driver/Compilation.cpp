@@ -6,6 +6,7 @@
 #include "dialects/spmd/SpmdDialect.h"
 #include "compiler/driver/Pipelines.h"
 #include "compiler/driver/PlanReport.h"
+#include "compiler/frontend/onnx/import/OnnxImport.h"
 #include "passes/Passes.h"
 #include "runtime/io/Npz.h"
 
@@ -13,6 +14,7 @@
 #include "mlir/Parser/Parser.h"
 
 #include <fstream>
+#include <set>
 
 using namespace mlir;
 using namespace mtp;
@@ -57,8 +59,30 @@ bool Compilation::importMlir() {
   return stages.gate("import", *module);
 }
 
-bool Compilation::importOnnx(std::vector<ReadFile> &) {
-  return stages.fail(kInternal, "internal", "the ONNX front end is not linked");
+/// Files beside the model that initializers refer to, with their hashes.
+static void addDataFiles(ModuleOp module, const std::string &model, std::vector<ReadFile> &files) {
+  std::set<std::string> seen{model};
+  for (auto initializer : module.getOps<InitializerOp>())
+    if (auto file = initializer.getFile(); file && seen.insert(file->str()).second)
+      if (auto hash = hashFile(file->str()))
+        files.push_back({file->str(), *hash});
+}
+
+bool Compilation::importOnnx(std::vector<ReadFile> &files) {
+  onnx::ReadOptions options;
+  options.dims = request.dims;
+  for (auto &[name, given] : request.inputs)
+    options.inputs[name] = {given.type, given.shape};
+  options.defaultDims = request.randomInputs;
+  options.doublePrecision = request.precision == "f64";
+  onnx::OnnxError error;
+  module = onnx::importOnnx(request.model, options, context, result.warnings, error);
+  if (!module && !error)
+    return false;
+  if (!module)
+    return stages.fail(error.kind == "usage" ? kUsage : kBadInput, error.kind, error.message, error.nodes);
+  addDataFiles(*module, request.model, files);
+  return stages.gate("import", *module);
 }
 
 /// A module whose types carry layouts was planned by its author.

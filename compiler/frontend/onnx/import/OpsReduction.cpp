@@ -84,8 +84,7 @@ template <typename Op> void arg(NodeContext &n) {
   Shape shape = n.shape(0);
   shape.erase(shape.begin() + axis);
   bool last = n.intAttr("select_last_index", 0) != 0;
-  Value result = Op::create(e.b(), e.loc, e.type(shape, e.b().getI64Type()), x, axis,
-                            last ? e.b().getUnitAttr() : UnitAttr());
+  Value result = Op::create(e.b(), e.loc, e.type(shape, e.b().getI64Type()), x, axis, last);
   n.out(0, n.intAttr("keepdims", 1) ? e.unsqueeze(result, axis) : result);
 }
 
@@ -117,7 +116,7 @@ void topk(NodeContext &n) {
   Value x = n.value(0);
   bool largest = n.intAttr("largest", 1) != 0;
   auto topk = TopKOp::create(e.b(), e.loc, e.type(shape, elementOf(x)), e.type(shape, e.b().getI64Type()), x, axis,
-                             largest ? UnitAttr() : e.b().getUnitAttr());
+                             /*smallest=*/!largest);
   n.out(0, topk.getValues());
   n.out(1, topk.getIndices());
 }
@@ -128,7 +127,7 @@ void cumsum(NodeContext &n) {
   if (axis.size() != 1)
     n.invalid("one axis is expected");
   Value x = n.value(0);
-  auto flag = [&](const char *name) { return n.intAttr(name, 0) ? e.b().getUnitAttr() : UnitAttr(); };
+  auto flag = [&](const char *name) { return n.intAttr(name, 0) != 0; };
   n.out(0, CumsumOp::create(e.b(), e.loc, x.getType(), x, n.axis(axis[0], n.rank(0)), flag("exclusive"), flag("reverse")));
 }
 
