@@ -88,7 +88,6 @@ public:
       else if (canBeRoot(&op))
         groups.push_back(grow(&op));
     }
-    std::reverse(groups.begin(), groups.end());
     return groups;
   }
 
@@ -108,7 +107,7 @@ private:
   }
   /// Copies of the op serve all its uses: nothing is left to compute.
   bool isServed(Operation *op) {
-    return !op->use_empty() && !owner.count(op) && llvm::all_of(op->getUsers(), [&](Operation *user) {
+    return !op->use_empty() && !owner.count(op) && !needed.count(op) && llvm::all_of(op->getUsers(), [&](Operation *user) {
       return served.count(user) || copiedFor.count({op, groupOf(user)});
     });
   }
@@ -130,6 +129,7 @@ private:
   llvm::DenseMap<Operation *, int> owner;
   llvm::DenseSet<std::pair<Operation *, int>> copiedFor;
   llvm::DenseSet<Operation *> served;
+  llvm::DenseSet<Operation *> needed; ///< operands of copies: groups read their results
   int nextGroup = 0;
 };
 
@@ -214,7 +214,7 @@ bool Planner::tryJoin(Growing &growing, Operation *op) {
     return joinSource(growing, op);
   Access access = Access::Unused;
   size_t uses = 0;
-  bool outside = false, outsideFollows = true;
+  bool outside = needed.count(op), outsideFollows = true;
   for (OpOperand &use : op->getResult(0).getUses()) {
     Operation *user = use.getOwner();
     auto member = growing.members.find(user);
@@ -310,6 +310,11 @@ FusionGroup Planner::grow(Operation *root) {
   }
   llvm::sort(growing.group.ops, earlier);
   dropLeadingReshapes(growing);
+  for (Operation *op : growing.group.ops)
+    if (!growing.group.owned.count(op))
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp(); def && !growing.members.count(def))
+          needed.insert(def);
   ++nextGroup;
   return std::move(growing.group);
 }

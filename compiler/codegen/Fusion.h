@@ -39,10 +39,11 @@ struct FusionGroup {
   llvm::SmallVector<mlir::Value> results;   ///< the root's first
 };
 
-/// Groups of a block, in program order.
+/// Groups of a block, the last of the program first.
 std::vector<FusionGroup> planFusion(mlir::Block &block);
 
-/// Makes a `spmd.fused` of a group, at its root.
+/// Makes a `spmd.fused` of a group, at its root. To be called in the order of
+/// planFusion: a group may copy ops that an earlier part of the program owns.
 void outlineGroup(const FusionGroup &group);
 
 } // namespace mtp
