@@ -216,7 +216,7 @@ private:
     value = withHeads(value);
     ArrayRef<int64_t> q = typeOf(query).getShape();
     int64_t keys = typeOf(key).getDimSize(2);
-    auto mask = buildMask(rewriter, loc, scores.mask, q[2], keys, rank, zeroRows,
+    auto mask = buildMask(rewriter, loc, scores.mask, q[2], keys, rank,
                           typeOf(query).getElementType());
     if (!mask)
       return failure();
@@ -228,7 +228,7 @@ private:
                                          mask->causal ? rewriter.getUnitAttr() : UnitAttr(),
                                          rewriter.getI64IntegerAttr(mask->causalOffset),
                                          rewriter.getF64FloatAttr(scores.softcap),
-                                         zeroRows ? rewriter.getUnitAttr() : UnitAttr(),
+                                         zeroRows && !mask->uniformRows ? rewriter.getUnitAttr() : UnitAttr(),
                                          mask->uniformRows ? rewriter.getUnitAttr() : UnitAttr());
     rewriter.replaceOp(op, reshaped(rewriter, loc, attention.getResult(), shape));
     return success();

@@ -145,7 +145,7 @@ public:
   MaskBuilder(PatternRewriter &rewriter, Location loc, int64_t queries, int64_t keys, int64_t rank, Type element)
       : rewriter(rewriter), loc(loc), queries(queries), keys(keys), rank(rank), element(element) {}
 
-  std::optional<BuiltMask> build(const MaskParts &parts, bool zeroRows) {
+  std::optional<BuiltMask> build(const MaskParts &parts) {
     SmallVector<SelectedMask> selected(parts.selected.begin(), parts.selected.end());
     SmallVector<Value> added;
     for (Value value : parts.added)
@@ -168,7 +168,6 @@ public:
       for (Value value : llvm::reverse(added))
         built.mask = sum(built.mask, value);
     }
-    (void)zeroRows;
     if (built.mask && !fit(built.mask))
       return std::nullopt;
     return built;
@@ -255,7 +254,7 @@ private:
 } // namespace
 
 std::optional<BuiltMask> raise::buildMask(PatternRewriter &rewriter, Location loc, const MaskParts &parts,
-                                          int64_t queries, int64_t keys, int64_t rank, bool zeroRows,
+                                          int64_t queries, int64_t keys, int64_t rank,
                                           Type element) {
-  return MaskBuilder(rewriter, loc, queries, keys, rank, element).build(parts, zeroRows);
+  return MaskBuilder(rewriter, loc, queries, keys, rank, element).build(parts);
 }

@@ -39,9 +39,9 @@ std::optional<int64_t> matchCausal(mlir::Value condition, int64_t queries, int64
 /// Combines the parts. A causal part becomes a flag and is not stored; booleans
 /// stay booleans where all masked values agree. `rank` is that of the scores (3:
 /// (n,s,t), given to attention as (n,1,s,t)). Returns nothing if a mask does not
-/// broadcast to the scores. `zeroRows`: rows without a key are set to zero.
+/// broadcast to the scores.
 std::optional<BuiltMask> buildMask(mlir::PatternRewriter &rewriter, mlir::Location loc, const MaskParts &parts,
-                                   int64_t queries, int64_t keys, int64_t rank, bool zeroRows,
+                                   int64_t queries, int64_t keys, int64_t rank,
                                    mlir::Type element);
 
 } // namespace mtp::raise
