@@ -114,6 +114,8 @@ public:
       return where(results[0]);
     if (op == "Cast")
       return cast(results[0]);
+    if (op == "CastLike")
+      return convertTo(n.type(1), results[0]);
     if (op == "Gather")
       return gather(results[0]);
     if (op == "Concat")
@@ -189,9 +191,13 @@ private:
     static const std::map<int64_t, DType> types = {{1, DType::F32}, {6, DType::I32}, {7, DType::I64},
                                                    {9, DType::Bool}, {11, DType::F64}};
     auto to = types.find(n.intAttr("to", 0));
-    if (to == types.end() || (!inputs[0]->splat && !isVector(inputs[0]->shape)))
+    return to != types.end() && convertTo(n.importer.effective(to->second), result);
+  }
+
+  bool convertTo(DType type, Constant &result) {
+    if (!inputs[0]->splat && !isVector(inputs[0]->shape))
       return false;
-    result = convert(*inputs[0], n.importer.effective(to->second));
+    result = convert(*inputs[0], type);
     return true;
   }
 
