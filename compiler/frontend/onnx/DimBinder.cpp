@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/frontend/onnx/DimBinder.h"
 
+#include "compiler/frontend/onnx/OnnxError.h"
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>

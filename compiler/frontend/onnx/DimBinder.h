@@ -4,7 +4,7 @@
 #ifndef MTP_COMPILER_FRONTEND_ONNX_DIMBINDER_H
 #define MTP_COMPILER_FRONTEND_ONNX_DIMBINDER_H
 
-#include "compiler/frontend/onnx/FlatGraph.h"
+#include "compiler/frontend/onnx/ReadOptions.h"
 
 #include <optional>
 

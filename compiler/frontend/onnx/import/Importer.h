@@ -12,7 +12,7 @@
 #define MTP_COMPILER_FRONTEND_ONNX_IMPORT_IMPORTER_H
 
 #include "compiler/frontend/onnx/Constant.h"
-#include "compiler/frontend/onnx/FlatGraph.h"
+#include "compiler/frontend/onnx/ReadOptions.h"
 #include "compiler/frontend/onnx/Model.h"
 #include "compiler/frontend/onnx/OnnxError.h"
 #include "compiler/frontend/onnx/import/Emit.h"
