@@ -22,6 +22,9 @@ using namespace mtp;
 /// Raised when the same region gives other code.
 static constexpr const char *kCodegenVersion = "1";
 
+/// Ends a message of a kernel that several nodes share.
+static constexpr const char *kShared = " or one of the same form";
+
 bool mtp::isFusible(Operation *op) { return emitterOf(op) != nullptr; }
 
 KernelModule::KernelModule(MLIRContext *context) {
@@ -116,16 +119,22 @@ FailureOr<int> KernelModule::addRegion(Operation *op, Location loc, KernelInfo &
   if (auto [known, isNew] = indexOfText.try_emplace(text, index); !isNew) {
     func.erase();
     info = infos[known->second];
+    // A message names the node that the kernel was made for.
+    for (size_t fault : faultsOf[known->second])
+      if (!StringRef(faultMessages[fault]).ends_with(kShared))
+        faultMessages[fault] += kShared;
     return known->second;
   }
   std::string name = nameOf(func) + "_" + std::to_string(index);
+  // A kernel is emitted in several passes: a message keeps its number.
+  std::vector<size_t> faults;
   auto number = [&](const std::string &message) -> int64_t {
-    auto it = llvm::find(faultMessages, message);
-    if (it == faultMessages.end()) {
-      faultMessages.push_back(message);
-      return faultMessages.size();
-    }
-    return it - faultMessages.begin() + 1;
+    for (size_t fault : faults)
+      if (faultMessages[fault] == message)
+        return fault + 1;
+    faults.push_back(faultMessages.size());
+    faultMessages.push_back(message);
+    return faultMessages.size();
   };
   auto emitted = RegionEmitter(func, *loopModule, number).emit(kernelBodyName(index));
   if (failed(emitted)) {
@@ -137,6 +146,7 @@ FailureOr<int> KernelModule::addRegion(Operation *op, Location loc, KernelInfo &
   info = {name, emitted->count, emitted->grain};
   infos.push_back(info);
   texts.push_back(std::move(text));
+  faultsOf.push_back(std::move(faults));
   return index;
 }
 

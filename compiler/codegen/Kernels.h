@@ -95,6 +95,7 @@ private:
   std::vector<KernelInfo> infos;
   std::vector<std::string> faultMessages;
   std::vector<std::string> texts;          ///< region text by kernel
+  std::vector<std::vector<size_t>> faultsOf; ///< positions in faultMessages by kernel
   std::map<std::string, int> indexOfText;  ///< structure -> kernel
 };
 
