@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/plan/Model.h"
+#include "compiler/plan/Trainable.h"
 
 #include "mlir/IR/OperationSupport.h"
 
@@ -260,17 +261,19 @@ void Model::addValues() {
       addValue(result, result.getResultNumber());
 }
 
-/// Weights: parameters of rank >= 2 of at least a thousandth of the largest.
+/// Weights: trainable parameters of rank >= 2 of at least a thousandth of the largest.
 void Model::findWeights() {
   if (objective == Objective::Time)
     return;
   auto elements = [](const ValueModel &value) {
     return cast<RankedTensorType>(value.value.getType()).getNumElements();
   };
+  llvm::StringMap<Trainability> trainable = findTrainable(function);
   auto isCandidate = [&](const ValueModel &value) {
+    auto parameter = value.value.getDefiningOp<ParameterOp>();
     return value.unit >= 0 && units[value.unit].space.op &&
            units[value.unit].space.rule.anyState && value.info.shape.size() >= 2 &&
-           value.info.cotangent;
+           value.info.cotangent && parameter && trainable.lookup(parameter.getSource()).trainable;
   };
   int64_t largest = 0;
   for (const ValueModel &value : values)

@@ -56,7 +56,7 @@ private:
 
 /// Name of a dimension's symbol for each dimension of an argument ("" if static),
 /// and of the value itself: attributes that the front end gives to arguments.
-inline constexpr llvm::StringLiteral kDimNames = "mtp.dims";
+inline constexpr llvm::StringLiteral kDimNames = "mtp.dim_names";
 inline constexpr llvm::StringLiteral kValueName = "mtp.name";
 
 } // namespace mtp::plan
