@@ -154,7 +154,7 @@ public:
         for (Value value : pin.values)
           space.relax(value);
     Model model(function, space, conversions, options.objective);
-    constexpr int mostStrategies = 300;
+    constexpr int mostStrategies = 128;
     if (mayGiveUp && model.mostStrategies() > mostStrategies)
       return std::optional<Plan>();
     for (const Pin &pin : pins)
@@ -182,6 +182,33 @@ public:
     if (options.explain)
       explain(function, model, solver, conversions, plan);
     return std::optional<Plan>(std::move(plan));
+  }
+
+  /// Everything invariant: always legal.
+  Plan replicated() {
+    Plan plan;
+    plan.mesh = mesh;
+    auto invariant = [&](ValueRange values) {
+      SmallVector<Layout, 3> layouts;
+      for (Value value : values)
+        layouts.push_back(
+            Layout(mesh.size(), int(cast<RankedTensorType>(value.getType()).getRank())));
+      return layouts;
+    };
+    for (BlockArgument argument : function.getArguments())
+      plan.arguments.push_back({valueName(argument), "input", {}, invariant(argument), {{}}});
+    for (Operation &op : function.getBody().front().without_terminator()) {
+      PlannedOp planned{valueName(op.getResult(0)), op.getName().getStringRef().str(),
+                        invariant(op.getOperands()), {}, {}};
+      if (!isFreeSource(&op, *cast<ShardingOpInterface>(op).getShardingRule())) {
+        planned.results = invariant(op.getResults());
+        planned.copies.resize(op.getNumResults());
+      }
+      plan.ops.push_back(std::move(planned));
+    }
+    (void)describe(function, plan, conversions); // no conversion can fail
+    plan.lowerBound = plan.megatron = plan.cost;
+    return plan;
   }
 
   LogicalResult findPins() { return findPinned(function, options, pins); }
@@ -224,12 +251,14 @@ FailureOr<Plan> choosePlan(ModuleOp module, ArrayRef<std::pair<std::string, int6
   if (failed(found))
     return failure();
   Plan plan = std::move(**found);
-  plan.axes.assign(axes.begin(), axes.end());
+  if (isTime && options.pins.empty() && plan.cost > plan.allReplicated)
+    plan = planner.replicated();
   if (!complete) {
     plan.lowerBound = 0;
     plan.notes.push_back("the space of all layouts is too large for an exact search; tokens stay "
                          "whole on every axis but dp");
   }
+  plan.axes.assign(axes.begin(), axes.end());
   plan.solveMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
                      .count();
   if (isTime || !options.pins.empty()) {

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/plan/Conversions.h"
 
+#include <map>
 #include <queue>
+#include <unordered_map>
 
 using llvm::ArrayRef;
 using llvm::SmallVector;
@@ -63,8 +65,9 @@ static int64_t times(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
 
-Traffic Conversions::traffic(const TensorInfo &tensor, Transfer transfer, ArrayRef<int> axes,
-                             const Layout &from, const Layout &to) const {
+static Traffic trafficOf(const TensorInfo &tensor, Transfer transfer, ArrayRef<int> axes,
+                         const Layout &from, const Layout &to, const MeshShape &mesh,
+                         const Machine &machine) {
   Traffic result;
   result.transfer = transfer;
   int64_t ranks = 1;
@@ -121,6 +124,100 @@ Traffic Conversions::traffic(const TensorInfo &tensor, Transfer transfer, ArrayR
   return result;
 }
 
+/// Nodes are layouts, edges single conversions.
+class ConversionGraph {
+public:
+  ConversionGraph(TensorInfo tensor, const MeshShape &mesh, const Machine &machine)
+      : tensor(std::move(tensor)), mesh(mesh), machine(machine), units(this->tensor.shape.size()) {}
+
+  const ConversionPath &path(const Layout &from, const Layout &to);
+
+private:
+  struct Edge {
+    int to;
+    Time cost;
+    ConversionStep step;
+  };
+  struct Node {
+    Layout layout;
+    bool expanded = false;
+    std::vector<Edge> edges;
+  };
+  /// Cheapest first; among equals fewest steps, then the node found first.
+  using Entry = std::tuple<Time, int, int>;
+  /// Dijkstra from one node, stopped when the last question was answered.
+  struct Search {
+    struct Label {
+      Time cost = kIllegal;
+      int steps = 0, before = -1, edge = -1;
+      bool settled = false;
+    };
+    std::vector<Label> labels;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
+  };
+
+  void learnUnits(const Layout &layout);
+  int nodeOf(const Layout &layout);
+  void expand(int node);
+  void addMoves(int node, ArrayRef<int> axes, AxisState state);
+  void addPermutes(int node);
+  void addEdge(int node, StringRef name, ArrayRef<int> axes, Transfer forward,
+               std::optional<Transfer> backward, Layout result);
+  Search &settle(int from, int to);
+
+  TensorInfo tensor;
+  const MeshShape &mesh;
+  const Machine &machine;
+  std::vector<SmallVector<int64_t, 2>> units; ///< by dimension, besides 1
+  std::vector<Node> nodes;
+  std::unordered_multimap<size_t, int> byHash;
+  std::unordered_map<int, Search> searches;
+  std::map<std::pair<int, int>, ConversionPath> paths;
+};
+
+/// Layouts may be cut in any unit that was asked for. A new one starts the graph
+/// anew.
+void ConversionGraph::learnUnits(const Layout &layout) {
+  bool isNew = false;
+  for (auto [known, cut] : llvm::zip_equal(units, layout.dims))
+    if (cut.unit > 1 && !llvm::is_contained(known, cut.unit)) {
+      known.push_back(cut.unit);
+      isNew = true;
+    }
+  if (!isNew)
+    return;
+  for (Node &node : nodes)
+    node = {std::move(node.layout), false, {}};
+  searches.clear();
+  paths.clear();
+}
+
+int ConversionGraph::nodeOf(const Layout &layout) {
+  size_t hash = hash_value(layout);
+  auto [first, last] = byHash.equal_range(hash);
+  for (auto it = first; it != last; ++it)
+    if (nodes[it->second].layout == layout)
+      return it->second;
+  byHash.emplace(hash, int(nodes.size()));
+  nodes.push_back({layout, false, {}});
+  return int(nodes.size()) - 1;
+}
+
+void ConversionGraph::addEdge(int node, StringRef name, ArrayRef<int> axes, Transfer forward,
+                              std::optional<Transfer> backward, Layout result) {
+  Edge edge;
+  const Layout &at = nodes[node].layout;
+  edge.step.name = name;
+  edge.step.axes.assign(axes.begin(), axes.end());
+  edge.step.forward = trafficOf(tensor, forward, axes, at, result, mesh, machine);
+  if (tensor.cotangent && backward)
+    edge.step.backward = trafficOf(tensor, *backward, axes, result, at, mesh, machine);
+  edge.cost = add(edge.step.forward.time, edge.step.backward.time);
+  edge.step.result = result;
+  edge.to = nodeOf(result);
+  nodes[node].edges.push_back(std::move(edge));
+}
+
 /// Takes `axes` off the minor end of their dimension; false if they don't stand
 /// there in this order.
 static bool takeOff(Layout &layout, ArrayRef<int> axes) {
@@ -128,23 +225,32 @@ static bool takeOff(Layout &layout, ArrayRef<int> axes) {
   ArrayRef<int> cut = layout.dims[dim].axes;
   if (cut.size() < axes.size() || cut.take_back(axes.size()) != axes)
     return false;
-  for (int axis : axes) {
-    int64_t unit = layout.dims[dim].unit;
+  int64_t unit = layout.dims[dim].unit;
+  for (int axis : axes)
     layout.unshard(axis, Kind::I);
-    if (!layout.dims[dim].axes.empty())
-      layout.dims[dim].unit = unit;
-  }
+  if (!layout.dims[dim].axes.empty())
+    layout.dims[dim].unit = unit;
   return true;
 }
 
-void Conversions::addMove(const Key &key, const Layout &at, ArrayRef<int> axes, AxisState state,
-                          SmallVectorImpl<ConversionStep> &moves) const {
-  AxisState have = at.states[axes[0]];
-  if (have == state)
-    return;
-  auto transfer = transferBetween(have.kind, state.kind);
+static bool mixesReductions(const Layout &layout) {
+  Kind reduction = Kind::I;
+  for (AxisState state : layout.states)
+    if (isPartial(state.kind)) {
+      if (reduction != Kind::I && reduction != state.kind)
+        return true;
+      reduction = state.kind;
+    }
+  return false;
+}
+
+/// Moves `axes`, which have one state, to another.
+void ConversionGraph::addMoves(int node, ArrayRef<int> axes, AxisState state) {
+  Layout base = nodes[node].layout;
+  AxisState have = base.states[axes[0]];
+  auto forward = transferBetween(have.kind, state.kind);
   StringRef name = conversionName(have.kind, state.kind);
-  if (!transfer || name.empty())
+  if (have == state || !forward || name.empty())
     return;
   // Joint collectives that move blocks need the group's order to be that of the
   // blocks: only the parts of one refined axis have it.
@@ -154,202 +260,166 @@ void Conversions::addMove(const Key &key, const Layout &at, ArrayRef<int> axes, 
     if (a.parent != b.parent || a.part + 1 != b.part)
       return;
   }
-  Layout base = at;
   if (have.kind == Kind::S && !takeOff(base, axes))
     return;
-  base.canonicalize(key.tensor.shape, mesh);
-  SmallVector<Layout, 2> results;
+  base.canonicalize(tensor.shape, mesh);
+  auto backward = transferBetween(dual(state.kind), dual(have.kind));
   if (state.kind != Kind::S) {
     for (int axis : axes)
       base.setKind(axis, state.kind);
-    results.push_back(base);
-  } else {
-    // The unit is that of the dimension, or the one that the target wants, if the
-    // blocks that are already there are the same with it.
-    SmallVector<int64_t, 2> units{base.dims[state.dim].unit};
-    int64_t wanted = key.to.dims[state.dim].unit;
-    if (wanted != units[0])
-      units.push_back(wanted);
-    for (int64_t unit : units) {
-      Layout cut = base;
-      cut.dims[state.dim].unit = unit;
-      cut.canonicalize(key.tensor.shape, mesh);
-      if (cut != base)
+    if (!mixesReductions(base))
+      addEdge(node, name, axes, *forward, backward, std::move(base));
+    return;
+  }
+  // Any known unit with which the blocks that are already there are the same.
+  SmallVector<int64_t, 3> possible{1};
+  possible.append(units[state.dim]);
+  SmallVector<Layout, 2> results;
+  for (int64_t unit : possible) {
+    Layout cut = base;
+    cut.dims[state.dim].unit = cut.dims[state.dim].axes.empty() ? 1 : unit;
+    cut.canonicalize(tensor.shape, mesh);
+    if (cut != base)
+      continue;
+    for (int axis : axes)
+      cut.shard(axis, state.dim);
+    cut.dims[state.dim].unit = unit;
+    cut.canonicalize(tensor.shape, mesh);
+    if (llvm::is_contained(results, cut))
+      continue;
+    results.push_back(cut);
+    addEdge(node, name, axes, *forward, backward, std::move(cut));
+  }
+}
+
+/// Any other order of the axes of a dimension; padded blocks cannot be permuted.
+void ConversionGraph::addPermutes(int node) {
+  for (size_t dim = 0; dim < tensor.shape.size(); ++dim) {
+    Layout at = nodes[node].layout;
+    if (at.dims[dim].axes.size() < 2 || at.isPadded(int(dim), tensor.shape[dim], mesh))
+      continue;
+    SmallVector<int, 4> have(at.dims[dim].axes.begin(), at.dims[dim].axes.end()), want = have;
+    llvm::sort(want);
+    do {
+      size_t kept = std::mismatch(have.begin(), have.end(), want.begin()).first - have.begin();
+      if (kept == have.size())
         continue;
-      for (int axis : axes)
-        cut.shard(axis, state.dim);
-      cut.dims[state.dim].unit = unit;
-      cut.canonicalize(key.tensor.shape, mesh);
-      results.push_back(cut);
-    }
-  }
-  auto back = transferBetween(dual(state.kind), dual(have.kind));
-  for (Layout &result : results) {
-    Kind reduction = Kind::I;
-    bool mixed = false;
-    for (AxisState s : result.states)
-      if (isPartial(s.kind)) {
-        mixed |= reduction != Kind::I && reduction != s.kind;
-        reduction = s.kind;
-      }
-    if (mixed)
-      continue;
-    ConversionStep step;
-    step.name = name;
-    step.axes.assign(axes.begin(), axes.end());
-    step.forward = traffic(key.tensor, *transfer, axes, at, result);
-    if (key.tensor.cotangent && back)
-      step.backward = traffic(key.tensor, *back, axes, result, at);
-    step.result = std::move(result);
-    moves.push_back(std::move(step));
+      Layout result = at;
+      result.dims[dim].axes.assign(want.begin(), want.end());
+      result.canonicalize(tensor.shape, mesh);
+      addEdge(node, "mtp.permute", ArrayRef<int>(want).drop_front(kept), Transfer::Permute,
+              Transfer::Permute, std::move(result));
+    } while (std::next_permutation(want.begin(), want.end()));
   }
 }
 
-void Conversions::addMoves(const Key &key, const Layout &at, ArrayRef<int> axes,
-                           SmallVectorImpl<ConversionStep> &moves) const {
-  for (int axis : axes)
-    if (!(at.states[axis] == at.states[axes[0]]))
-      return;
-  SmallVector<AxisState, 4> targets;
-  auto add = [&](AxisState state) {
-    if (!llvm::is_contained(targets, state))
-      targets.push_back(state);
-  };
-  for (int axis : axes)
-    add(key.to.states[axis]);
-  add({Kind::I, -1});
-  add({Kind::R, -1});
-  for (int axis : axes)
-    add(key.from.states[axis]);
-  for (AxisState state : targets)
-    addMove(key, at, axes, state, moves);
-}
-
-/// Another order of the axes of a dimension, the one that the target wants.
-void Conversions::addPermutes(const Key &key, const Layout &at,
-                              SmallVectorImpl<ConversionStep> &moves) const {
-  for (size_t dim = 0; dim < at.dims.size(); ++dim) {
-    ArrayRef<int> have = at.dims[dim].axes, want = key.to.dims[dim].axes;
-    if (have == want || have.size() != want.size() ||
-        !std::is_permutation(have.begin(), have.end(), want.begin()))
+void ConversionGraph::expand(int node) {
+  nodes[node].expanded = true;
+  SmallVector<AxisState, 8> states{{Kind::I, -1}, {Kind::R, -1}, {Kind::PSum, -1}};
+  for (auto [dim, extent] : llvm::enumerate(tensor.shape))
+    states.push_back({Kind::S, int(dim)});
+  for (unsigned set = 1; set < (1u << mesh.size()); ++set) {
+    SmallVector<int, 3> axes;
+    for (int axis = 0; axis < mesh.size(); ++axis)
+      if (set >> axis & 1)
+        axes.push_back(axis);
+    if (llvm::any_of(axes, [&](int axis) {
+          return !(nodes[node].layout.states[axis] == nodes[node].layout.states[axes[0]]);
+        }))
       continue;
-    size_t kept = 0;
-    while (have[kept] == want[kept])
-      ++kept;
-    Layout result = at;
-    result.dims[dim].axes.assign(want.begin(), want.end());
-    int64_t extent = key.tensor.shape[dim];
-    if (at.isPadded(dim, extent, mesh) || result.isPadded(dim, extent, mesh))
-      continue;
-    result.canonicalize(key.tensor.shape, mesh);
-    ConversionStep step;
-    step.name = "mtp.permute";
-    step.axes.assign(want.begin() + kept, want.end());
-    step.forward = traffic(key.tensor, Transfer::Permute, step.axes, at, result);
-    if (key.tensor.cotangent)
-      step.backward = traffic(key.tensor, Transfer::Permute, step.axes, result, at);
-    step.result = std::move(result);
-    moves.push_back(std::move(step));
+    for (AxisState state : states)
+      addMoves(node, axes, state);
   }
+  addPermutes(node);
 }
 
-/// True if a value of layout `have` may be used as `want`.
-static bool serves(const TensorInfo &tensor, const Layout &have, const Layout &want) {
-  if (have == want)
-    return true;
-  if (tensor.cotangent || have.dims != want.dims)
-    return false;
-  for (auto [a, b] : llvm::zip_equal(have.states, want.states))
-    if (!(a == b) && !(a.kind == Kind::I && b.kind == Kind::R))
-      return false;
-  return true;
-}
-
-ConversionPath Conversions::search(const Key &key) const {
-  if (serves(key.tensor, key.from, key.to))
-    return {};
-  struct Node {
-    Layout layout;
-    Time cost;
-    int steps, before = -1;
-    ConversionStep by;
-    bool done = false;
-  };
-  std::vector<Node> nodes;
-  std::unordered_multimap<size_t, int> byHash;
-  // Cheapest first; among equals fewest steps, then the one found first.
-  using Entry = std::tuple<Time, int, int>;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
-  auto visit = [&](const Layout &layout, Time cost, int steps, int before, ConversionStep by) {
-    size_t hash = hash_value(layout);
-    auto [first, last] = byHash.equal_range(hash);
-    for (auto it = first; it != last; ++it) {
-      Node &node = nodes[it->second];
-      if (node.layout != layout)
+ConversionGraph::Search &ConversionGraph::settle(int from, int to) {
+  Search &search = searches[from];
+  if (search.labels.empty()) {
+    search.labels.resize(nodes.size());
+    search.labels[from].cost = 0;
+    search.queue.push({0, 0, from});
+  }
+  search.labels.resize(std::max(search.labels.size(), nodes.size()));
+  while (!search.labels[to].settled && !search.queue.empty()) {
+    auto [cost, steps, node] = search.queue.top();
+    search.queue.pop();
+    if (search.labels[node].settled)
+      continue;
+    search.labels[node].settled = true;
+    if (!nodes[node].expanded)
+      expand(node);
+    search.labels.resize(nodes.size());
+    for (auto [index, edge] : llvm::enumerate(nodes[node].edges)) {
+      Search::Label &label = search.labels[edge.to];
+      Time total = add(cost, edge.cost);
+      if (label.settled || std::pair(total, steps + 1) >=
+                               std::pair(label.cost, label.cost < kIllegal ? label.steps : INT_MAX))
         continue;
-      if (std::pair(cost, steps) < std::pair(node.cost, node.steps)) {
-        node.cost = cost;
-        node.steps = steps;
-        node.before = before;
-        node.by = std::move(by);
-        queue.push({cost, steps, it->second});
+      label = {total, steps + 1, node, int(index), false};
+      search.queue.push({total, steps + 1, edge.to});
+    }
+  }
+  return search;
+}
+
+const ConversionPath &ConversionGraph::path(const Layout &from, const Layout &to) {
+  learnUnits(from);
+  learnUnits(to);
+  int source = nodeOf(from), target = nodeOf(to);
+  auto [it, isNew] = paths.try_emplace({source, target});
+  ConversionPath &path = it->second;
+  if (!isNew)
+    return path;
+  // Without a cotangent, invariant serves as replicated.
+  SmallVector<int, 4> targets{target};
+  for (size_t axis = 0; axis < to.states.size() && !tensor.cotangent; ++axis)
+    if (to.states[axis].kind == Kind::R)
+      for (size_t i = 0, count = targets.size(); i < count; ++i) {
+        Layout other = nodes[targets[i]].layout;
+        other.setKind(int(axis), Kind::I);
+        targets.push_back(nodeOf(other));
       }
-      return;
-    }
-    byHash.emplace(hash, int(nodes.size()));
-    queue.push({cost, steps, int(nodes.size())});
-    nodes.push_back({layout, cost, steps, before, std::move(by)});
-  };
-  visit(key.from, 0, 0, -1, {});
-  while (!queue.empty()) {
-    auto [cost, steps, index] = queue.top();
-    queue.pop();
-    if (nodes[index].done)
-      continue;
-    nodes[index].done = true;
-    if (serves(key.tensor, nodes[index].layout, key.to)) {
-      ConversionPath path;
-      path.cost = cost;
-      for (int i = index; nodes[i].before >= 0; i = nodes[i].before)
-        path.steps.push_back(nodes[i].by);
-      std::reverse(path.steps.begin(), path.steps.end());
-      return path;
-    }
-    SmallVector<ConversionStep, 16> moves;
-    for (unsigned set = 1; set < (1u << mesh.size()); ++set) {
-      SmallVector<int, 3> axes;
-      for (int axis = 0; axis < mesh.size(); ++axis)
-        if (set >> axis & 1)
-          axes.push_back(axis);
-      addMoves(key, nodes[index].layout, axes, moves);
-    }
-    addPermutes(key, nodes[index].layout, moves);
-    for (ConversionStep &move : moves) {
-      Layout layout = move.result;
-      Time total = add(cost, add(move.forward.time, move.backward.time));
-      visit(layout, total, steps + 1, index, std::move(move));
+  path.cost = kIllegal;
+  int best = -1, bestSteps = 0;
+  for (int candidate : targets) {
+    Search::Label label = settle(source, candidate).labels[candidate];
+    if (label.settled &&
+        (best < 0 || std::pair(label.cost, label.steps) < std::pair(path.cost, bestSteps))) {
+      path.cost = label.cost;
+      bestSteps = label.steps;
+      best = candidate;
     }
   }
-  ConversionPath none;
-  none.cost = kIllegal;
-  return none;
+  if (best < 0)
+    return path;
+  Search &search = searches[source];
+  for (int at = best; at != source; at = search.labels[at].before)
+    path.steps.push_back(nodes[search.labels[at].before].edges[search.labels[at].edge].step);
+  std::reverse(path.steps.begin(), path.steps.end());
+  return path;
 }
 
-size_t Conversions::KeyHash::operator()(const Key &key) const {
-  return llvm::hash_combine(
-      llvm::hash_combine_range(key.tensor.shape.begin(), key.tensor.shape.end()),
-      key.tensor.elementBytes, key.tensor.cotangent, hash_value(key.from), hash_value(key.to));
-}
+Conversions::Conversions(MeshShape mesh, Machine machine)
+    : mesh(std::move(mesh)), machine(std::move(machine)) {}
+Conversions::~Conversions() = default;
 
-const ConversionPath &Conversions::pathBetween(const TensorInfo &tensor, const Layout &from,
-                                               const Layout &to) {
-  Key key{tensor, from, to};
-  auto it = known.find(key);
-  if (it == known.end()) {
-    ConversionPath path = search(key);
-    it = known.emplace(std::move(key), std::move(path)).first;
+ConversionGraph &Conversions::graphOf(const TensorInfo &tensor) {
+  auto it = llvm::find_if(graphs, [&](const auto &entry) { return entry.first == tensor; });
+  if (it == graphs.end()) {
+    graphs.push_back({tensor, std::make_unique<ConversionGraph>(tensor, mesh, machine)});
+    it = std::prev(graphs.end());
   }
-  return it->second;
+  return *it->second;
+}
+
+ConversionPath Conversions::pathBetween(const TensorInfo &tensor, const Layout &from,
+                                        const Layout &to) {
+  return graphOf(tensor).path(from, to);
+}
+
+Time Conversions::cost(const TensorInfo &tensor, const Layout &from, const Layout &to) {
+  return from == to ? 0 : graphOf(tensor).path(from, to).cost;
 }
 
 } // namespace mtp::plan

@@ -26,7 +26,8 @@
 #include "compiler/plan/Cost.h"
 #include "dialects/mtp/MtpDialect.h"
 
-#include <unordered_map>
+#include <memory>
+#include <optional>
 
 namespace mtp::plan {
 
@@ -62,44 +63,26 @@ struct ConversionPath {
   llvm::SmallVector<ConversionStep, 2> steps;
 };
 
+/// All layouts of one tensor and the conversions between them, grown as it is
+/// asked. Searches from one layout are kept and resumed.
+class ConversionGraph;
+
 /// Answers are kept, so repeated layers cost nothing.
 class Conversions {
 public:
-  Conversions(MeshShape mesh, Machine machine)
-      : mesh(std::move(mesh)), machine(std::move(machine)) {}
+  Conversions(MeshShape mesh, Machine machine);
+  ~Conversions();
 
   /// The cheapest path; among equals the one with the fewest steps.
-  const ConversionPath &pathBetween(const TensorInfo &tensor, const Layout &from,
-                                    const Layout &to);
-  Time cost(const TensorInfo &tensor, const Layout &from, const Layout &to) {
-    return from == to ? 0 : pathBetween(tensor, from, to).cost;
-  }
+  ConversionPath pathBetween(const TensorInfo &tensor, const Layout &from, const Layout &to);
+  Time cost(const TensorInfo &tensor, const Layout &from, const Layout &to);
 
   const MeshShape mesh;
   const Machine machine;
 
 private:
-  struct Key {
-    TensorInfo tensor;
-    Layout from, to;
-    bool operator==(const Key &other) const {
-      return tensor == other.tensor && from == other.from && to == other.to;
-    }
-  };
-  struct KeyHash {
-    size_t operator()(const Key &key) const;
-  };
-  ConversionPath search(const Key &key) const;
-  void addMoves(const Key &key, const Layout &at, llvm::ArrayRef<int> axes,
-                llvm::SmallVectorImpl<ConversionStep> &moves) const;
-  void addMove(const Key &key, const Layout &at, llvm::ArrayRef<int> axes, AxisState state,
-               llvm::SmallVectorImpl<ConversionStep> &moves) const;
-  void addPermutes(const Key &key, const Layout &at,
-                   llvm::SmallVectorImpl<ConversionStep> &moves) const;
-  Traffic traffic(const TensorInfo &tensor, Transfer transfer, llvm::ArrayRef<int> axes,
-                  const Layout &from, const Layout &to) const;
-
-  std::unordered_map<Key, ConversionPath, KeyHash> known;
+  ConversionGraph &graphOf(const TensorInfo &tensor);
+  std::vector<std::pair<TensorInfo, std::unique_ptr<ConversionGraph>>> graphs;
 };
 
 /// What the ranks do from one state to another; nothing if there is no such step.

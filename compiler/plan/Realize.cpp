@@ -153,13 +153,12 @@ static int append(ValueConversions &value, int at, const ConversionPath &path, T
 bool Realization::convert(ValueConversions &value, const TensorInfo &info,
                           Conversions &conversions, OpOperand *use, const Layout &required,
                           const std::optional<Layout> &copy) {
-  static const ConversionPath stay;
-  auto path = [&](const Layout &from, const Layout &to) -> const ConversionPath & {
-    return from == to ? stay : conversions.pathBetween(info, from, to);
+  auto path = [&](const Layout &from, const Layout &to) {
+    return from == to ? ConversionPath() : conversions.pathBetween(info, from, to);
   };
-  const ConversionPath &own = path(value.layout, required);
+  ConversionPath own = path(value.layout, required);
   if (copy) {
-    const ConversionPath &toCopy = path(value.layout, *copy), &fromCopy = path(*copy, required);
+    ConversionPath toCopy = path(value.layout, *copy), fromCopy = path(*copy, required);
     if (toCopy.cost < kIllegal && fromCopy.cost < own.cost) {
       int node = append(value, -1, toCopy, total);
       value.uses[use] = append(value, node, fromCopy, total);

@@ -264,20 +264,29 @@ std::vector<Space::Cases> Space::casesOf(Operation *op, const ShardingRule &rule
       addJoint(c);
   if (parts != 2)
     return result;
+  // Where query heads stand behind key heads, the minor part splits them.
+  SmallVector<int, 2> heads = keyHeadFactors(op, rule, roles);
   for (AxisCase c : sharded)
-    if (carriesKeyHeads(op, rule, c.index)) {
+    if (carriesKeyHeads(op, rule, c.index) && (free || !llvm::is_contained(heads, c.index))) {
       result.push_back({c, {Row::Replicated, 0}});
       result.push_back({c, {Row::Invariant, 0}});
     }
+  auto addNested = [&](int major, int minor) {
+    Cases nested{{Row::Sharded, major}, {Row::Sharded, minor}};
+    if (major != minor && !llvm::is_contained(result, nested))
+      result.push_back(nested);
+  };
   forEachDim(rule, [&](size_t, bool, size_t, const auto &factors) {
     for (size_t i = 1; i < factors.size(); ++i) {
       if (!maySplit(factors[i - 1]) || !maySplit(factors[i]))
         continue;
-      Cases nested{{Row::Sharded, factors[i - 1]}, {Row::Sharded, factors[i]}};
-      if (!llvm::is_contained(result, nested))
-        result.push_back(nested);
+      addNested(factors[i - 1], factors[i]);
     }
   });
+  for (AxisCase c : sharded)
+    for (AxisCase copies : sharded)
+      if ((role[copies.index] & kRepeat) && carriesKeyHeads(op, rule, c.index))
+        addNested(c.index, copies.index);
   return result;
 }
 
