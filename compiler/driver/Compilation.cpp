@@ -4,6 +4,7 @@
 
 #include "dialects/mtp/MtpDialect.h"
 #include "dialects/spmd/SpmdDialect.h"
+#include "compiler/codegen/ProgramEmitter.h"
 #include "compiler/driver/Pipelines.h"
 #include "compiler/driver/PlanReport.h"
 #include "compiler/frontend/onnx/import/OnnxImport.h"
@@ -181,6 +182,37 @@ bool Compilation::savePlan(const plan::Plan &plan) {
 }
 
 bool Compilation::lower() {
-  return stages.runPasses("partition", *module, addPartitionPasses);
+  return stages.runPasses("partition", *module, addPartitionPasses) &&
+         stages.runPasses("fuse", *module, addFusePasses);
 }
-bool Compilation::emit() { return stages.fail(kInternal, "internal", "emission is not linked"); }
+/// The compiled objects, by their own key: many plans of a model share kernels.
+bool Compilation::emitKernels(KernelModule &kernels) {
+  KernelOptions options;
+  options.dumpDir = request.dumpDir;
+  std::string error;
+  FailureOr<KernelObject> object = kernels.emitObject(options, error);
+  if (failed(object))
+    return stages.fail(kInternal, "internal", "kernels: " + error);
+  result.artifact.object = std::move(object->bytes);
+  result.artifact.cpuFeatures = object->cpuFeatures;
+  for (auto &[name, time] : object->stageMs)
+    result.stageMs.push_back({"kernels_" + name, time});
+  return true;
+}
+
+bool Compilation::emit() {
+  Artifact &artifact = result.artifact;
+  artifact.model = request.model;
+  artifact.modelHash = modelHash;
+  artifact.precision = request.precision;
+  artifact.device = request.device;
+  artifact.mesh = request.mesh;
+  KernelModule kernels(&context);
+  if (!stages.run("program", [&] { return succeeded(emitProgram(*module, kernels, artifact)); }) ||
+      !stages.run("kernels", [&] { return emitKernels(kernels); }))
+    return false;
+  std::string error;
+  return stages.run("verify", [&] {
+    return artifact.verify(error) || stages.fail(kInternal, "internal", "the artifact is not sound: " + error);
+  });
+}

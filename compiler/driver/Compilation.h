@@ -4,6 +4,7 @@
 #ifndef MTP_COMPILER_DRIVER_COMPILATION_H
 #define MTP_COMPILER_DRIVER_COMPILATION_H
 
+#include "compiler/codegen/Kernels.h"
 #include "compiler/driver/Cache.h"
 #include "compiler/driver/StageRunner.h"
 #include "compiler/plan/Plan.h"
@@ -33,6 +34,7 @@ private:
   bool savePlan(const plan::Plan &plan);
   bool lower();
   bool emit();
+  bool emitKernels(KernelModule &kernels);
 
   const CompileRequest &request;
   CompileResult &result;

@@ -2,23 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Diagnostics.h"
 
+#include "compiler/codegen/ArtifactTypes.h"
+
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
-
-std::string mtp::nodeName(Location location) {
-  std::string name;
-  location->walk([&](Location part) {
-    if (auto named = dyn_cast<NameLoc>(part)) {
-      name = named.getName().str();
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  return name;
-}
 
 std::string mtp::placeText(Location location) {
   if (std::string node = nodeName(location); !node.empty())

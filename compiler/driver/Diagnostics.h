@@ -12,10 +12,6 @@
 
 namespace mtp {
 
-/// The ONNX node (or value) that a location names: the first name in it, "" if
-/// it has none.
-std::string nodeName(mlir::Location location);
-
 /// The place as a person reads it: "node 'h.0.attn'", "layer.mlir:3:8", "" if
 /// nothing is known.
 std::string placeText(mlir::Location location);

@@ -6,6 +6,7 @@
 #include "compiler/driver/Compilation.h"
 #include "compiler/driver/CompilerApi.h"
 #include "compiler/driver/Guard.h"
+#include "compiler/frontend/onnx/import/OnnxImport.h"
 
 #include <chrono>
 
@@ -31,7 +32,7 @@ static void compile(const CompileRequest &request, CompileResult &result) {
   Cache cache(request, warnings);
   std::optional<std::string> key;
   if (cache.usable())
-    key = Cache::key(request, *modelHash, {});
+    key = Cache::key(request, *modelHash, KernelModule::hostFeatures());
   if (key && !needsStages(request) && cache.load(*key, result, warnings)) {
     std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
     result.stageMs.push_back({"cache", time.count()});
@@ -54,4 +55,12 @@ extern "C" void mtpCompile(const CompileRequest *request, CompileResult *result)
                    "command line and the files of --dump-dir");
 }
 
-extern "C" const char *mtpOperators(void) { return ""; }
+extern "C" const char *mtpOperators(void) {
+  static const std::string text = [] {
+    std::string lines;
+    for (const std::string &name : onnx::supportedOperators())
+      lines += name + "\n";
+    return lines;
+  }();
+  return text.c_str();
+}

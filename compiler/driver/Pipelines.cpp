@@ -23,6 +23,8 @@ void mtp::addPartitionPasses(OpPassManager &passes) {
   passes.addPass(createSpmdVerify());
 }
 
+void mtp::addFusePasses(OpPassManager &passes) { passes.addPass(createSpmdFuse()); }
+
 namespace {
 
 struct ShardOptions : PassPipelineOptions<ShardOptions> {
@@ -61,5 +63,8 @@ void mtp::registerMtpPipelines() {
   PassPipelineRegistration<ShardOptions>("mtp-shard", "Choose a plan for a mesh and make layouts and conversions explicit",
                                          buildShard);
   PassPipelineRegistration<>("mtp-to-spmd", "Turn a typed module into the program of one rank",
-                             [](OpPassManager &passes) { addPartitionPasses(passes); });
+                             [](OpPassManager &passes) {
+                               addPartitionPasses(passes);
+                               addFusePasses(passes);
+                             });
 }

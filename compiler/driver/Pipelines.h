@@ -19,6 +19,8 @@ void addSimplifyPasses(mlir::OpPassManager &passes);
 void addRaisePasses(mlir::OpPassManager &passes);
 /// From typed modules to the program of one rank.
 void addPartitionPasses(mlir::OpPassManager &passes);
+/// Regions that become kernels.
+void addFusePasses(mlir::OpPassManager &passes);
 
 /// Registers the pipelines and the flag --explain.
 void registerMtpPipelines();
