@@ -6,7 +6,7 @@
 // slot s % kSlots. A slot has three counters that only grow:
 //
 //   arrived   the member published its buffers (start)
-//   reduced   it wrote its part of a large all_reduce
+//   reduced   it wrote its part of a large all_reduce, or has none to write
 //   finished  it won't read this collective's memory any more
 //
 // Small inputs are copied into the slot when the collective starts, so a member
@@ -103,6 +103,10 @@ private:
 
   void await(int64_t site, std::atomic<uint32_t> &counter, uint32_t target);
   void checkSame(int64_t site, const Slot &slot);
+  bool reducesBySlices(int64_t site) const {
+    return sites[site].kind == Kind::AllReduce &&
+           geometry[site].inBytes > kSmallBytes;
+  }
   void allReduce(int64_t site, Slot &slot, uint32_t target);
   void take(int64_t site, const Slot &slot);
   [[noreturn]] void reportMissing(int64_t site, uint64_t sequence);
@@ -208,6 +212,8 @@ void ThreadsCommunicator::finish(int64_t site) {
     allReduce(site, slot, target);
   else
     take(site, slot);
+  if (!reducesBySlices(site))
+    slot.reduced.fetch_add(1, std::memory_order_relaxed); // keeps its count
   Crew::arrive(slot.finished, target);
   if (g.inBytes > kSmallBytes)
     await(site, slot.finished, target);
@@ -226,7 +232,7 @@ void ThreadsCommunicator::allReduce(int64_t site, Slot &slot, uint32_t target) {
     reduceMembers(s.type, s.reduction, inputs.data(), members,
                   out + begin * element, end - begin);
   };
-  if (g.inBytes <= kSmallBytes)
+  if (!reducesBySlices(site))
     return reduceRange(0, total);
   int64_t slice = ceilDiv(ceilDiv(total, members), kSliceElements) * kSliceElements;
   auto begin = [&](int64_t i) { return std::min(i * slice, total); };

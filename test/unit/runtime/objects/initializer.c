@@ -1,0 +1,9 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/abi/Abi.h"
+static volatile int loaded;
+__attribute__((constructor)) static void run(void) { loaded = 1; }
+__attribute__((visibility("default"))) const MtpKernelTable *mtp_kernels(void) {
+  static const MtpKernelTable table = {MTP_ABI_VERSION, 0, 0};
+  return loaded ? &table : 0;
+}
