@@ -65,6 +65,10 @@ Access operandAccess(Operation *user, unsigned number, Access access) {
     if (!isa<BroadcastOp>(user))
       return Access::Other;
     break;
+  case FusionKind::Look: // an index into the first dimension: once for each looked-up row
+    if (auto gather = dyn_cast<GatherOp>(user); gather && gather.getDim() == 0 && number == 1)
+      return access == Access::Full ? Access::Prefix : Access::Other;
+    return Access::Other;
   default:
     return Access::Other;
   }
