@@ -135,19 +135,26 @@ class Runner:
             raise Failure("outputs are written for a refused model")
 
     def check_minimal(self, model):
-        """tp=2: weights split, two all-reduces a layer, no gather."""
+        """tp=2: weights split, two all-reduces a layer, no gather of weights or logits."""
         facts = [self.run(Case(model, mesh), f"facts-{model}-{mesh[-1]}")[1] for mesh in ("tp=1", "tp=2")]
         whole, split = (fact["parameter_bytes_per_rank"] for fact in facts)
         if not split < 0.6 * whole:
             raise Failure(f"a rank has {split} bytes of parameters of {whole}")
         kinds = {}
         for site in facts[1]["collectives"]:
-            kinds[site["kind"]] = kinds.get(site["kind"], 0) + site["count"]
-        # Two a layer, and one behind the embedding where the vocabulary is split.
-        layers = case_list.meta(model)["layers"]
-        reduces = kinds.pop("all_reduce", 0)
-        if kinds or reduces not in (2 * layers, 2 * layers + 1):
-            raise Failure(f"{reduces} all-reduces and {kinds} with {layers} layers")
+            kinds.setdefault(site["kind"], []).append(site)
+        # Two a layer. The embedding has one more, or a reduce-scatter and an
+        # all-gather where the table of positions is split by columns.
+        layers, count = case_list.meta(model)["layers"], {kind: len(sites) for kind, sites in kinds.items()}
+        embedding = {kind: number - (2 * layers if kind == "all_reduce" else 0) for kind, number in count.items()}
+        embedding = {kind: number for kind, number in embedding.items() if number}
+        if embedding not in ({}, {"all_reduce": 1}, {"reduce_scatter": 1, "all_gather": 1}):
+            raise Failure(f"{count} with {layers} layers")
+        weights = {parameter["name"] for parameter in facts[1]["parameters"]}
+        largest = max(site["bytes"] for site in kinds["all_reduce"])
+        for site in kinds.get("all_gather", []):
+            if site["node"] in weights or site["bytes"] > largest:
+                raise Failure(f"{site['bytes']} bytes are gathered at {site['node']}")
 
 
 def write_junit(path, results):
