@@ -157,6 +157,13 @@ class Runner:
                 raise Failure(f"{site['bytes']} bytes are gathered at {site['node']}")
 
 
+def has_heads_for_two_ranks(model):
+    """GPT-2 and LLaMA that have key and value heads for each of two ranks."""
+    facts = case_list.meta(model)
+    return (facts["family"] in ("gpt2", "llama") and facts["kv_heads"] % 2 == 0
+            and not model.startswith("gpt2-kv"))
+
+
 def write_junit(path, results):
     with open(path, "w") as out:
         out.write(f'<testsuite name="models" tests="{len(results)}">\n')
@@ -187,8 +194,7 @@ def main():
         work = [(case.name(), runner.check, (case, index)) for index, case in enumerate(chosen)]
         work += [(f"{model} is refused", runner.check_refused, (model,)) for model in case_list.REFUSED]
         work += [(f"{model} tp=2 is minimal", runner.check_minimal, (model,))
-                 for model in case_list.models() if case_list.meta(model)["family"] in ("gpt2", "llama")
-                 and not model.startswith("gpt2-kv")]
+                 for model in case_list.models() if has_heads_for_two_ranks(model)]
         work = [item for item in work if options.filter in item[0]][::options.every]
         results = []
 
