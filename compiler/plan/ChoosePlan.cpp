@@ -7,6 +7,7 @@
 #include "llvm/Support/GlobPattern.h"
 
 #include <chrono>
+#include <functional>
 
 using namespace mlir;
 
@@ -101,26 +102,48 @@ static LogicalResult findPinned(func::FuncOp function, const PlanOptions &option
   return success();
 }
 
+/// What a pin asks of one value; nothing, and `error`, if it is malformed for it.
+static std::optional<std::function<bool(const Layout &)>>
+demandOf(const Pin &pin, Value value, const MeshShape &mesh, std::string &error) {
+  auto shape = cast<RankedTensorType>(value.getType()).getShape();
+  auto wanted = parseLayout(pin.text, shape, mesh, error);
+  if (!wanted)
+    return std::nullopt;
+  bool unit = StringRef(pin.text).contains("unit");
+  return [wanted = *wanted, named = namedAxes(pin.text, mesh), unit](const Layout &layout) {
+    for (int axis : named) {
+      AxisState want = wanted.states[axis];
+      if (!(layout.states[axis] == want))
+        return false;
+      if (unit && want.kind == Kind::S && layout.dims[want.dim].unit != wanted.dims[want.dim].unit)
+        return false;
+    }
+    return true;
+  };
+}
+
+/// True if the space has no such layout for the value unless it is relaxed.
+static bool asksForMore(const Space &space, const Pin &pin, Value value) {
+  std::string error;
+  auto fits = demandOf(pin, value, space.meshShape(), error);
+  if (!fits)
+    return false;
+  Operation *op = value.getDefiningOp();
+  if (!op || isParameter(op, *cast<ShardingOpInterface>(op).getShardingRule()))
+    return llvm::none_of(space.storage(value), *fits);
+  unsigned result = cast<OpResult>(value).getResultNumber();
+  return llvm::none_of(space.of(op).strategies, [&](const Strategy &strategy) {
+    return (*fits)(strategy.results[result]);
+  });
+}
+
 static LogicalResult restrictTo(Model &model, const Pin &pin, const MeshShape &mesh) {
-  SmallVector<int, 4> named = namedAxes(pin.text, mesh);
   for (Value value : pin.values) {
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
     std::string error;
-    auto wanted = parseLayout(pin.text, shape, mesh, error);
-    if (!wanted)
+    auto fits = demandOf(pin, value, mesh, error);
+    if (!fits)
       return emitError(value.getLoc()) << "--pin " << pin.pattern << ": " << error;
-    bool unit = StringRef(pin.text).contains("unit");
-    auto fits = [&](const Layout &layout) {
-      for (int axis : named) {
-        AxisState want = wanted->states[axis];
-        if (!(layout.states[axis] == want))
-          return false;
-        if (unit && want.kind == Kind::S && layout.dims[want.dim].unit != wanted->dims[want.dim].unit)
-          return false;
-      }
-      return true;
-    };
-    if (model.restrict(value, fits))
+    if (model.restrict(value, *fits))
       continue;
     std::string choices;
     for (const Layout &layout : model.choices(value))
@@ -150,8 +173,8 @@ public:
   FailureOr<std::optional<Plan>> run(Freedom freedom, bool mayGiveUp) {
     Space space(function, roles, mesh, freedom);
     for (const Pin &pin : pins)
-      if (StringRef(pin.text).contains("S("))
-        for (Value value : pin.values)
+      for (Value value : pin.values)
+        if (asksForMore(space, pin, value))
           space.relax(value);
     Model model(function, space, conversions, options.objective);
     constexpr int mostStrategies = 128;

@@ -127,8 +127,9 @@ static Traffic trafficOf(const TensorInfo &tensor, Transfer transfer, ArrayRef<i
 /// Nodes are layouts, edges single conversions.
 class ConversionGraph {
 public:
-  ConversionGraph(TensorInfo tensor, const MeshShape &mesh, const Machine &machine)
-      : tensor(std::move(tensor)), mesh(mesh), machine(machine), units(this->tensor.shape.size()) {}
+  ConversionGraph(TensorInfo tensor, ConversionUnits units, const MeshShape &mesh,
+                  const Machine &machine)
+      : tensor(std::move(tensor)), units(std::move(units)), mesh(mesh), machine(machine) {}
 
   const ConversionPath &path(const Layout &from, const Layout &to);
 
@@ -156,7 +157,6 @@ private:
     std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
   };
 
-  void learnUnits(const Layout &layout);
   int nodeOf(const Layout &layout);
   void expand(int node);
   void addMoves(int node, ArrayRef<int> axes, AxisState state);
@@ -166,31 +166,14 @@ private:
   Search &settle(int from, int to);
 
   TensorInfo tensor;
+  ConversionUnits units;
   const MeshShape &mesh;
   const Machine &machine;
-  std::vector<SmallVector<int64_t, 2>> units; ///< by dimension, besides 1
   std::vector<Node> nodes;
   std::unordered_multimap<size_t, int> byHash;
   std::unordered_map<int, Search> searches;
   std::map<std::pair<int, int>, ConversionPath> paths;
 };
-
-/// Layouts may be cut in any unit that was asked for. A new one starts the graph
-/// anew.
-void ConversionGraph::learnUnits(const Layout &layout) {
-  bool isNew = false;
-  for (auto [known, cut] : llvm::zip_equal(units, layout.dims))
-    if (cut.unit > 1 && !llvm::is_contained(known, cut.unit)) {
-      known.push_back(cut.unit);
-      isNew = true;
-    }
-  if (!isNew)
-    return;
-  for (Node &node : nodes)
-    node = {std::move(node.layout), false, {}};
-  searches.clear();
-  paths.clear();
-}
 
 int ConversionGraph::nodeOf(const Layout &layout) {
   size_t hash = hash_value(layout);
@@ -271,7 +254,7 @@ void ConversionGraph::addMoves(int node, ArrayRef<int> axes, AxisState state) {
       addEdge(node, name, axes, *forward, backward, std::move(base));
     return;
   }
-  // Any known unit with which the blocks that are already there are the same.
+  // A unit of either end with which the blocks that are already there are the same.
   SmallVector<int64_t, 3> possible{1};
   possible.append(units[state.dim]);
   SmallVector<Layout, 2> results;
@@ -333,6 +316,20 @@ void ConversionGraph::expand(int node) {
   addPermutes(node);
 }
 
+/// A total order of layouts of one tensor.
+static bool isBefore(const Layout &a, const Layout &b) {
+  for (auto [x, y] : llvm::zip_equal(a.states, b.states))
+    if (!(x == y))
+      return std::pair(x.kind, x.dim) < std::pair(y.kind, y.dim);
+  for (auto [x, y] : llvm::zip_equal(a.dims, b.dims)) {
+    if (x.axes != y.axes)
+      return std::lexicographical_compare(x.axes.begin(), x.axes.end(), y.axes.begin(), y.axes.end());
+    if (x.unit != y.unit)
+      return x.unit < y.unit;
+  }
+  return false;
+}
+
 ConversionGraph::Search &ConversionGraph::settle(int from, int to) {
   Search &search = searches[from];
   if (search.labels.empty()) {
@@ -353,8 +350,15 @@ ConversionGraph::Search &ConversionGraph::settle(int from, int to) {
     for (auto [index, edge] : llvm::enumerate(nodes[node].edges)) {
       Search::Label &label = search.labels[edge.to];
       Time total = add(cost, edge.cost);
-      if (label.settled || std::pair(total, steps + 1) >=
-                               std::pair(label.cost, label.cost < kIllegal ? label.steps : INT_MAX))
+      if (label.settled || total >= kIllegal)
+        continue;
+      auto mine = std::pair(total, steps + 1), known = std::pair(label.cost, label.steps);
+      // Among equals the step comes from the layout that is first in a fixed order, so
+      // that the path does not depend on earlier questions.
+      bool better = label.before < 0 || mine < known ||
+                    (mine == known && label.before != node &&
+                     isBefore(nodes[node].layout, nodes[label.before].layout));
+      if (!better)
         continue;
       label = {total, steps + 1, node, int(index), false};
       search.queue.push({total, steps + 1, edge.to});
@@ -364,8 +368,6 @@ ConversionGraph::Search &ConversionGraph::settle(int from, int to) {
 }
 
 const ConversionPath &ConversionGraph::path(const Layout &from, const Layout &to) {
-  learnUnits(from);
-  learnUnits(to);
   int source = nodeOf(from), target = nodeOf(to);
   auto [it, isNew] = paths.try_emplace({source, target});
   ConversionPath &path = it->second;
@@ -404,22 +406,28 @@ Conversions::Conversions(MeshShape mesh, Machine machine)
     : mesh(std::move(mesh)), machine(std::move(machine)) {}
 Conversions::~Conversions() = default;
 
-ConversionGraph &Conversions::graphOf(const TensorInfo &tensor) {
-  auto it = llvm::find_if(graphs, [&](const auto &entry) { return entry.first == tensor; });
-  if (it == graphs.end()) {
-    graphs.push_back({tensor, std::make_unique<ConversionGraph>(tensor, mesh, machine)});
-    it = std::prev(graphs.end());
+ConversionGraph &Conversions::graphOf(const TensorInfo &tensor, const Layout &from,
+                                      const Layout &to) {
+  ConversionUnits units(tensor.shape.size());
+  for (auto [mine, a, b] : llvm::zip_equal(units, from.dims, to.dims)) {
+    for (int64_t unit : {std::min(a.unit, b.unit), std::max(a.unit, b.unit)})
+      if (unit > 1 && !llvm::is_contained(mine, unit))
+        mine.push_back(unit);
   }
-  return *it->second;
+  for (Entry &entry : graphs)
+    if (entry.tensor == tensor && entry.units == units)
+      return *entry.graph;
+  graphs.push_back({tensor, units, std::make_unique<ConversionGraph>(tensor, units, mesh, machine)});
+  return *graphs.back().graph;
 }
 
 ConversionPath Conversions::pathBetween(const TensorInfo &tensor, const Layout &from,
                                         const Layout &to) {
-  return graphOf(tensor).path(from, to);
+  return graphOf(tensor, from, to).path(from, to);
 }
 
 Time Conversions::cost(const TensorInfo &tensor, const Layout &from, const Layout &to) {
-  return from == to ? 0 : graphOf(tensor).path(from, to).cost;
+  return from == to ? 0 : graphOf(tensor, from, to).path(from, to).cost;
 }
 
 } // namespace mtp::plan

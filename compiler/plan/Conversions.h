@@ -63,8 +63,12 @@ struct ConversionPath {
   llvm::SmallVector<ConversionStep, 2> steps;
 };
 
+/// Units besides 1 in which a dimension may be cut on the way: those of both ends.
+using ConversionUnits = std::vector<llvm::SmallVector<int64_t, 2>>;
+
 /// All layouts of one tensor and the conversions between them, grown as it is
-/// asked. Searches from one layout are kept and resumed.
+/// asked. Searches from one layout are kept and resumed; the answer to a question
+/// does not depend on earlier ones.
 class ConversionGraph;
 
 /// Answers are kept, so repeated layers cost nothing.
@@ -81,8 +85,13 @@ public:
   const Machine machine;
 
 private:
-  ConversionGraph &graphOf(const TensorInfo &tensor);
-  std::vector<std::pair<TensorInfo, std::unique_ptr<ConversionGraph>>> graphs;
+  struct Entry {
+    TensorInfo tensor;
+    ConversionUnits units;
+    std::unique_ptr<ConversionGraph> graph;
+  };
+  ConversionGraph &graphOf(const TensorInfo &tensor, const Layout &from, const Layout &to);
+  std::vector<Entry> graphs;
 };
 
 /// What the ranks do from one state to another; nothing if there is no such step.
