@@ -17,7 +17,7 @@ namespace {
 /// A sleeping rank looks this often whether it has to end.
 constexpr int64_t kSleepNanoseconds = 20'000'000;
 /// A spinning rank goes to sleep after this long.
-constexpr auto kSpinTime = std::chrono::microseconds(2000);
+constexpr auto kSpinTime = std::chrono::microseconds(1000);
 
 bool reached(uint32_t value, uint32_t target) {
   return static_cast<int32_t>(value - target) >= 0;
