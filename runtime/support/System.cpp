@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <sched.h>
 #include <sstream>
@@ -102,6 +103,11 @@ int64_t mtp::availableMemory() {
 }
 
 int64_t mtp::peakResidentBytes() {
+  // getrusage counts the memory of the program that started this one by vfork.
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.compare(0, 6, "VmHWM:") == 0)
+      return std::strtoll(line.c_str() + 6, nullptr, 10) * 1024;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
@@ -114,7 +120,7 @@ void mtp::requestStop(int signal) {
 int mtp::stopRequested() { return stopSignal.load(std::memory_order_relaxed); }
 
 void mtp::installSignalHandlers() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = onSignal;
   // The handler is gone after the first signal: a second one ends the process
   // even where a kernel doesn't return.
