@@ -44,9 +44,9 @@ void StridedView::transpose(const std::vector<int64_t> &permutation) {
 }
 
 void StridedView::slice(int64_t dim, int64_t start, int64_t size) {
-  if (size > 0)
-    data += start * strides[dim] * elementBytes;
   shape[dim] = size;
+  if (elements() > 0)
+    data += start * strides[dim] * elementBytes;
 }
 
 bool StridedView::reshape(const std::vector<int64_t> &newShape) {
