@@ -4,8 +4,9 @@
 
 using namespace mtp;
 
-/// Ranges of one part; more would grow the code without making it faster.
-static constexpr size_t kMaxBreaks = 16;
+/// Ranges of one part, and of all parts of a nest together: there is a copy of the
+/// code for each.
+static constexpr size_t kMaxBreaks = 16, kMaxCopies = 48;
 
 llvm::SmallVector<LoopPart> NestPlan::parts(llvm::ArrayRef<int64_t> extents) const {
   llvm::SmallVector<LoopPart> result;
@@ -45,5 +46,8 @@ bool NestPlan::breakAt(const LoopPart &part, int64_t position) {
   auto &points = breaks[{part.dim, part.stride, part.extent}];
   if (position <= 0 || position >= part.extent || points.size() >= kMaxBreaks)
     return false;
-  return points.insert(position).second;
+  size_t copies = 1;
+  for (auto &[key, positions] : breaks)
+    copies *= positions.size() + 1 + (&positions == &points);
+  return copies <= kMaxCopies && points.insert(position).second;
 }

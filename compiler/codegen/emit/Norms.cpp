@@ -11,9 +11,6 @@ using namespace mtp;
 
 namespace {
 
-/// Exponentials of a row longer than this are computed twice.
-constexpr int64_t kMaxKeptRow = 1 << 16;
-
 /// A row op at one position: what is swept, and where the row is.
 struct Row {
   SmallVector<unsigned> swept;
@@ -41,11 +38,11 @@ Value softmax(RegionEmitter &emit, Operation *op, unsigned, ArrayRef<IndexExpr> 
   Scalars s(emit, elementTypeOf(input));
   Row row(op, indices);
   Type kept = RegionEmitter::registerType(elementTypeOf(input));
-  bool keeps = row.elements <= kMaxKeptRow;
   unsigned dim = row.swept[0];
-  // {maximum, 1 / sum, buffer of the exponentials}
+  // {maximum, 1 / sum, buffer of the exponentials if there is room}
   auto stats = emit.once(op, 0, row.at, [&] {
     Value maximum = maximumOf(emit, s, op, row);
+    bool keeps = emit.hasRoom(kept, row.elements);
     Value buffer = keeps ? emit.scratch(kept, row.elements) : Value();
     Value sum = emit.sweep(op, 1, input, row.at, row.swept, {s.zero()}, /*severalSweeps=*/true,
                            [&](Value x, ArrayRef<IndexExpr> inside, ValueRange carried) {
@@ -59,7 +56,7 @@ Value softmax(RegionEmitter &emit, Operation *op, unsigned, ArrayRef<IndexExpr> 
       result.push_back(buffer);
     return result;
   });
-  Value e = keeps ? emit.loadAt(stats[2], kept, indices[dim]) : s.exp(s.sub(emit.element(input, indices), stats[0]));
+  Value e = stats.size() > 2 ? emit.loadAt(stats[2], kept, indices[dim]) : s.exp(s.sub(emit.element(input, indices), stats[0]));
   return s.mul(e, stats[1]);
 }
 

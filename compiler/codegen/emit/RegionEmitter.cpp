@@ -79,7 +79,19 @@ void RegionEmitter::storeAt(Value base, Type elementType, const IndexExpr &posit
   LLVM::StoreOp::create(builder, loc, value, address);
 }
 
+/// Bytes of a kernel's scratch memory. Stacks of threads have 2 MiB or more.
+static constexpr int64_t kMaxScratch = 3 << 18;
+
+static int64_t scratchSize(Type storage, int64_t elements) {
+  return elements * std::max(1u, storage.getIntOrFloatBitWidth() / 8);
+}
+
+bool RegionEmitter::hasRoom(Type type, int64_t elements) const {
+  return scratchBytes + scratchSize(storageType(type), elements) <= kMaxScratch;
+}
+
 Value RegionEmitter::scratch(Type type, int64_t elements) {
+  scratchBytes += scratchSize(storageType(type), elements);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&function.getBody().front());
   Value size = constant(std::max<int64_t>(elements, 1));

@@ -75,18 +75,21 @@ public:
   using SweepBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
       mlir::Value element, llvm::ArrayRef<IndexExpr> indices, mlir::ValueRange carried)>;
   /// Loops over the dimensions `swept` of `input` at the position `indices` of
-  /// the others. `number` tells the sweeps of one op apart. With `keep` the
-  /// elements are kept for later sweeps unless they are as cheap to load again.
+  /// the others. `number` tells the sweeps of one op apart. With
+  /// `severalSweeps`, or if others in the region read `input`, the elements are
+  /// kept for later unless they are as cheap to load again.
   llvm::SmallVector<mlir::Value> sweep(mlir::Operation *op, unsigned number, mlir::Value input,
                                        llvm::ArrayRef<IndexExpr> indices,
                                        llvm::ArrayRef<unsigned> swept, mlir::ValueRange initial,
-                                       bool keep, SweepBody body);
+                                       bool severalSweeps, SweepBody body);
   /// The values `compute` gives at a position, computed once there. `compute` is
   /// called at the level of `indices`.
   llvm::SmallVector<mlir::Value>
   once(mlir::Operation *op, unsigned number, llvm::ArrayRef<IndexExpr> indices,
        llvm::function_ref<llvm::SmallVector<mlir::Value>()> compute);
 
+  /// Whether there is room for so much scratch memory: it lies on the stack.
+  bool hasRoom(mlir::Type type, int64_t elements) const;
   /// Memory of the kernel's own for `elements` of a register type.
   mlir::Value scratch(mlir::Type type, int64_t elements);
   mlir::Value loadAt(mlir::Value base, mlir::Type elementType, const IndexExpr &position);
@@ -169,7 +172,7 @@ private:
   mlir::Value rank, begin, end, mathTable;
   std::vector<mlir::Value> buffers;
   std::vector<mlir::Operation *> globals;
-  int64_t count = 1, iterationWork = 1;
+  int64_t count = 1, scratchBytes = 0;
 
   // Rows: how results are iterated (planRows).
   bool rowMode = false;

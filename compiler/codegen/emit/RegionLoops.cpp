@@ -371,6 +371,7 @@ LogicalResult RegionEmitter::emitOnce(StringRef name) {
   nests.clear();
   variables.clear();
   mathTable = Value();
+  scratchBytes = 0;
   replan = false;
   if (!merging)
     for (auto &[key, plan] : plans)

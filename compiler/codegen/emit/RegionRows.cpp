@@ -8,9 +8,6 @@
 using namespace mlir;
 using namespace mtp;
 
-/// Bytes of one row that may be kept on the stack of a rank's thread.
-static constexpr int64_t kMaxKeptBytes = int64_t(1) << 19;
-
 const Level::RowCache *RegionEmitter::findCache(Level &level, Value tensor, ArrayRef<IndexExpr> indices) {
   for (Level *at = &level; at; at = at->parent)
     for (const Level::RowCache &cache : at->rowCaches) {
@@ -63,7 +60,7 @@ int RegionEmitter::resultBuffer(Value tensor, ArrayRef<IndexExpr> indices, Array
 
 SmallVector<Value> RegionEmitter::sweep(Operation *op, unsigned number, Value input,
                                         ArrayRef<IndexExpr> indices, ArrayRef<unsigned> swept,
-                                        ValueRange initial, bool keep, SweepBody body) {
+                                        ValueRange initial, bool severalSweeps, SweepBody body) {
   auto type = cast<RankedTensorType>(input.getType());
   Indices at(indices.begin(), indices.end());
   SmallVector<int64_t> extents;
@@ -76,14 +73,13 @@ SmallVector<Value> RegionEmitter::sweep(Operation *op, unsigned number, Value in
   Level &level = levelOf(at);
   At here(builder, current, level);
   Type kept = registerType(type.getElementType());
-  int64_t bytes = elements * std::max<int64_t>(1, kept.getIntOrFloatBitWidth() / 8);
   Level::RowCache cache{input, at, SmallVector<unsigned>(swept), Value(), -1};
-  bool keeping = keep && !findCache(level, input, at);
+  bool keeping = (severalSweeps || (rowMode && &level == rowLevel)) && !findCache(level, input, at);
   if (keeping) {
     cache.resultNumber = resultBuffer(input, at, swept, level);
     if (cache.resultNumber >= 0)
       cache.buffer = buffers[region.getNumArguments() + cache.resultNumber];
-    else if (worthKeeping(input, op, keep) && bytes <= kMaxKeptBytes)
+    else if (worthKeeping(input, op, severalSweeps) && hasRoom(kept, elements))
       cache.buffer = scratch(kept, elements);
     keeping = cache.buffer != nullptr;
   }

@@ -85,3 +85,28 @@ func.func @take_columns(%x: tensor<128x768xf32>, %o: tensor<i64> {mtp.below = 38
   %0 = spmd.take_block %x, %o dim 1 : tensor<128x768xf32> to tensor<128x384xf32>
   return %0 : tensor<128x384xf32>
 }
+func.func @decomposed_norm(%x: tensor<1x128x768xf32>, %r: tensor<1x128x768xf32>, %g: tensor<768xf32>) -> (tensor<1x128x768xf32>, tensor<1x128x768xf32>) {
+  %n = mtp.constant dense<0.00130208> : tensor<f32>
+  %e = mtp.constant dense<1.0e-5> : tensor<f32>
+  %two = mtp.constant dense<2.0> : tensor<f32>
+  %y = mtp.add %x, %r : (tensor<1x128x768xf32>, tensor<1x128x768xf32>) -> tensor<1x128x768xf32>
+  %0 = mtp.reduce_sum %y dims [2] {keep} : (tensor<1x128x768xf32>) -> tensor<1x128x1xf32>
+  %1 = mtp.mul %0, %n : (tensor<1x128x1xf32>, tensor<f32>) -> tensor<1x128x1xf32>
+  %2 = mtp.sub %y, %1 : (tensor<1x128x768xf32>, tensor<1x128x1xf32>) -> tensor<1x128x768xf32>
+  %3 = mtp.pow %2, %two : (tensor<1x128x768xf32>, tensor<f32>) -> tensor<1x128x768xf32>
+  %4 = mtp.reduce_sum %3 dims [2] {keep} : (tensor<1x128x768xf32>) -> tensor<1x128x1xf32>
+  %5 = mtp.mul %4, %n : (tensor<1x128x1xf32>, tensor<f32>) -> tensor<1x128x1xf32>
+  %6 = mtp.add %5, %e : (tensor<1x128x1xf32>, tensor<f32>) -> tensor<1x128x1xf32>
+  %7 = mtp.sqrt %6 : (tensor<1x128x1xf32>) -> tensor<1x128x1xf32>
+  %8 = mtp.div %2, %7 : (tensor<1x128x768xf32>, tensor<1x128x1xf32>) -> tensor<1x128x768xf32>
+  %9 = mtp.mul %8, %g : (tensor<1x128x768xf32>, tensor<768xf32>) -> tensor<1x128x768xf32>
+  return %9, %y : tensor<1x128x768xf32>, tensor<1x128x768xf32>
+}
+func.func @decomposed_softmax(%x: tensor<12x128x128xf32>) -> tensor<12x128x128xf32> {
+  %0 = mtp.reduce_max %x dims [2] {keep} : (tensor<12x128x128xf32>) -> tensor<12x128x1xf32>
+  %1 = mtp.sub %x, %0 : (tensor<12x128x128xf32>, tensor<12x128x1xf32>) -> tensor<12x128x128xf32>
+  %2 = mtp.exp %1 : (tensor<12x128x128xf32>) -> tensor<12x128x128xf32>
+  %3 = mtp.reduce_sum %2 dims [2] {keep} : (tensor<12x128x128xf32>) -> tensor<12x128x1xf32>
+  %5 = mtp.div %2, %3 : (tensor<12x128x128xf32>, tensor<12x128x1xf32>) -> tensor<12x128x128xf32>
+  return %5 : tensor<12x128x128xf32>
+}
