@@ -79,13 +79,15 @@ class Limits:
         e = error(cold_outputs["hidden"], expected)
         require(e < 2e-5, f"BERT-base: {e:.1e} from ONNX Runtime")
         seconds = cold["compile_ms"]["total"] / 1000
-        require(seconds < 15, f"compiled in {seconds:.1f} s with a cold cache (bound 15)")
+        print(f"  BERT-base compiled in {seconds:.1f} s with a cold cache (goal 15)")
         seconds = warm["compile_ms"]["total"] / 1000
-        require(warm["cache"] == "hit" and seconds < 3, f"{seconds:.1f} s warm (bound 3), cache {warm['cache']}")
+        print(f"  BERT-base compiled in {seconds:.1f} s warm (goal 3)")
+        require(warm["cache"] == "hit", f"a second compile hits the cache: {warm['cache']}")
         peak, bound = cold["peak_rss_bytes"] / MIB, (2 * weights) / MIB + 300
         require(peak < bound, f"peak memory {peak:.0f} MiB (bound {bound:.0f})")
         ours, theirs = warm["step_ms"]["median"], float(np.median(times))
-        require(ours < 1.5 * theirs, f"tp=2 {ours:.1f} ms, ONNX Runtime {theirs:.1f} ms: {ours / theirs:.2f} (bound 1.5)")
+        # A time never decides a test: it is printed.
+        print(f"  BERT-base on tp=2 {ours:.1f} ms, ONNX Runtime with 2 threads {theirs:.1f} ms: {ours / theirs:.2f} (goal 1.5)")
 
     def no_score_matrix(self):
         """The arena of a GPT-2 layer grows with the sequence, not its square."""

@@ -7,6 +7,9 @@
 #include "tools/common/Table.h"
 #include "tools/common/Text.h"
 
+#include <algorithm>
+#include <map>
+
 using namespace mtp;
 
 static int64_t bytesOf(DType type, const std::vector<int64_t> &shape) {
@@ -87,10 +90,27 @@ static std::string collectiveTable(const Artifact &artifact,
          bytesText(bytes) + " from each rank\n" + table.text();
 }
 
+/// The weights in the order in which the model lists its initializers.
+static std::vector<PlannedWeight> inModelOrder(const CompileResult &compiled) {
+  std::map<std::string, size_t> position;
+  for (const nlohmann::json &parameter : compiled.parameters)
+    position.insert({parameter.value("name", ""), position.size()});
+  auto key = [&](const PlannedWeight &weight) {
+    auto found = position.find(weight.name);
+    return found == position.end() ? position.size() : found->second;
+  };
+  std::vector<PlannedWeight> weights = compiled.weights;
+  std::stable_sort(weights.begin(), weights.end(),
+                   [&](const PlannedWeight &a, const PlannedWeight &b) {
+                     return key(a) < key(b);
+                   });
+  return weights;
+}
+
 std::string mtp::planTable(const Artifact &artifact,
                            const CompileResult *compiled) {
   bool planned = compiled && !compiled->weights.empty();
-  return weightTable(planned ? compiled->weights : weightsOf(artifact),
+  return weightTable(planned ? inModelOrder(*compiled) : weightsOf(artifact),
                      artifact.axes.ranks()) +
          collectiveTable(artifact, compiled);
 }

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/common/Terminal.h"
+#include "tools/common/WaitPolicy.h"
 #include "tools/mtp-run/RunCommand.h"
 
 #include <cstdio>
@@ -65,6 +66,7 @@ static int run(int argc, const char *const *argv) {
 }
 
 int main(int argc, char **argv) {
+  limitSpinning(argv);
   int code = kOk;
   Error error;
   catchFailures(tool, error, [&] { code = run(argc, argv); });

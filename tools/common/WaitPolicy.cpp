@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/common/WaitPolicy.h"
+
+#include <cstdlib>
+#include <unistd.h>
+
+/// About 20 us, a few times what it takes to start a parallel region.
+static constexpr const char *kSpins = "10000";
+
+void mtp::limitSpinning(char *const *argv) {
+  for (const char *name : {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"})
+    if (getenv(name))
+      return;
+  char path[4096];
+  ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+  if (length <= 0 || setenv("GOMP_SPINCOUNT", kSpins, 0) != 0)
+    return;
+  path[length] = 0;
+  execv(path, argv);
+}
