@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Layout.cpp - element types, meshes, blocks --------------------------===//
+//===- Layout.cpp - element types, meshes, blocks -------------------------===//
 #include "runtime/artifact/Artifact.h"
 #include "runtime/support/Checked.h"
 
@@ -15,10 +15,10 @@ struct TypeRow {
   int64_t size;
 };
 constexpr TypeRow kTypes[] = {
-    {DType::F64, "f64", 8}, {DType::F32, "f32", 4},   {DType::F16, "f16", 2},
+    {DType::F64, "f64", 8},   {DType::F32, "f32", 4}, {DType::F16, "f16", 2},
     {DType::BF16, "bf16", 2}, {DType::I64, "i64", 8}, {DType::I32, "i32", 4},
-    {DType::I16, "i16", 2}, {DType::I8, "i8", 1},     {DType::U64, "u64", 8},
-    {DType::U32, "u32", 4}, {DType::U16, "u16", 2},   {DType::U8, "u8", 1},
+    {DType::I16, "i16", 2},   {DType::I8, "i8", 1},   {DType::U64, "u64", 8},
+    {DType::U32, "u32", 4},   {DType::U16, "u16", 2}, {DType::U8, "u8", 1},
     {DType::Bool, "bool", 1}};
 } // namespace
 
@@ -54,8 +54,8 @@ std::vector<int64_t> Mesh::coordinates(int64_t rank) const {
   return result;
 }
 
-Block mtp::blockOf(int64_t extent, const DimSharding &sharding, const Mesh &mesh,
-                   const std::vector<int64_t> &coordinates) {
+Block mtp::blockOf(int64_t extent, const DimSharding &sharding,
+                   const Mesh &mesh, const std::vector<int64_t> &coordinates) {
   if (sharding.axes.empty())
     return {0, extent, extent};
   // Everything in units until the end; what is valid in elements, because the

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Manifest.cpp - an artifact as bytes ---------------------------------===//
+//===- Manifest.cpp - an artifact as bytes --------------------------------===//
 //
 // One function per structure, used in both directions: `io` is either a Writer
 // or a Reader, so the two can't drift apart.
@@ -363,8 +363,8 @@ bool tooDeep(const std::string &text) {
 
 std::string Artifact::serialize() const {
   Writer writer;
-  std::string manifest = writer.value(*this).dump(
-      -1, ' ', false, json::error_handler_t::replace);
+  std::string manifest =
+      writer.value(*this).dump(-1, ' ', false, json::error_handler_t::replace);
   std::string bytes(kMagic, 4);
   bytes.reserve(kHeaderBytes + manifest.size() + object.size() + data.size() +
                 kHashBytes);
@@ -399,7 +399,8 @@ bool Artifact::parse(const std::string &bytes, Artifact &artifact,
     error = e.what();
     return false;
   } catch (const json::exception &e) {
-    error = std::string("the artifact's manifest is not valid JSON: ") + e.what();
+    error =
+        std::string("the artifact's manifest is not valid JSON: ") + e.what();
     return false;
   }
   if (!result.verify(error))

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Recipe.h - the shape that a load-time recipe leads to ---------------===//
+//===- Recipe.h - the shape that a load-time recipe leads to --------------===//
 #ifndef MTP_RUNTIME_ARTIFACT_RECIPE_H
 #define MTP_RUNTIME_ARTIFACT_RECIPE_H
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Verify.cpp - every size, index and offset of an artifact ------------===//
+//===- Verify.cpp - every size, index and offset of an artifact -----------===//
 //
 // After verify() the rest of the runtime computes addresses without checks.
 //
@@ -67,8 +67,7 @@ void checkParameter(const Artifact &artifact, const Parameter &parameter,
     require(end <= artifact.data.size(),
             what + " source reaches past the data section");
   else
-    require(!source.file.empty() &&
-                source.file.find('\0') == std::string::npos,
+    require(!source.file.empty() && source.file.find('\0') == std::string::npos,
             what + " source names no file");
   require(isHash(source.sha256), what + " source has a malformed SHA-256");
   checkRecipe(parameter, what);
@@ -155,7 +154,8 @@ void verify::checkSharding(const Mesh &mesh, const DimSharding &sharding,
   for (int axis : sharding.axes)
     require(axis >= 0 && axis < static_cast<int64_t>(mesh.axes.size()) &&
                 used.insert(axis).second,
-            what + " is cut by a mesh axis that does not exist or stands twice");
+            what +
+                " is cut by a mesh axis that does not exist or stands twice");
 }
 
 void verify::checkLayout(const Mesh &mesh, const TensorLayout &layout,
@@ -168,7 +168,8 @@ void verify::checkLayout(const Mesh &mesh, const TensorLayout &layout,
   for (size_t i = 0; i < layout.dims.size(); ++i) {
     checkSharding(mesh, layout.dims[i], layout.shape[i], what);
     for (int axis : layout.dims[i].axes)
-      require(used.insert(axis).second, what + " is cut twice by one mesh axis");
+      require(used.insert(axis).second,
+              what + " is cut twice by one mesh axis");
   }
   checkedBytes(layout.type, layout.localShape(mesh), what);
 }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- VerifyProgram.cpp - the data program and its sites ------------------===//
+//===- VerifyProgram.cpp - the data program and its sites -----------------===//
 #include "runtime/artifact/VerifyProgram.h"
 #include "runtime/support/Checked.h"
 
@@ -188,8 +188,8 @@ struct ProgramChecker {
       checkUntouched(step, what);
     switch (step.kind) {
     case Kind::Kernel:
-      require(step.index >= 0 &&
-                  step.index < static_cast<int64_t>(artifact.kernelNames.size()),
+      require(step.index >= 0 && step.index < static_cast<int64_t>(
+                                                  artifact.kernelNames.size()),
               what + " launches an unknown kernel");
       require(step.count >= 0 && step.grain >= 1,
               what + " has a negative count or no grain");
@@ -224,7 +224,8 @@ struct ProgramChecker {
 
 } // namespace
 
-void verify::checkLibrarySite(const LibrarySite &site, const std::string &what) {
+void verify::checkLibrarySite(const LibrarySite &site,
+                              const std::string &what) {
   require(site.results >= 0 &&
               site.results <= static_cast<int64_t>(site.operands.size()),
           what + " has more results than operands");
@@ -275,7 +276,8 @@ void verify::checkCollectiveSite(const Mesh &mesh, const CollectiveSite &site,
   }
   }
   require(site.inShape == in && site.outShape == out,
-          what + " has local shapes that do not follow from its extent and cut");
+          what +
+              " has local shapes that do not follow from its extent and cut");
 }
 
 void verify::checkProgram(const Artifact &artifact, const Entry &entry) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- VerifyProgram.h - parts of the artifact's verifier ------------------===//
+//===- VerifyProgram.h - parts of the artifact's verifier -----------------===//
 #ifndef MTP_RUNTIME_ARTIFACT_VERIFYPROGRAM_H
 #define MTP_RUNTIME_ARTIFACT_VERIFYPROGRAM_H
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Communicator.h - collectives between ranks --------------------------===//
+//===- Communicator.h - collectives between ranks -------------------------===//
 //
 //     all_reduce        all_gather         reduce_scatter     all_to_all
 //   r0 [a]    [a+b]   r0 [a]    [a b]    r0 [a b]   [a+c]   r0 [a b]   [a c]

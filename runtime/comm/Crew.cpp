@@ -23,7 +23,8 @@ bool reached(uint32_t value, uint32_t target) {
   return static_cast<int32_t>(value - target) >= 0;
 }
 
-void futexWait(std::atomic<uint32_t> &word, uint32_t seen, int64_t nanoseconds) {
+void futexWait(std::atomic<uint32_t> &word, uint32_t seen,
+               int64_t nanoseconds) {
   timespec timeout{static_cast<time_t>(nanoseconds / 1'000'000'000),
                    static_cast<long>(nanoseconds % 1'000'000'000)};
   syscall(SYS_futex, reinterpret_cast<uint32_t *>(&word), FUTEX_WAIT_PRIVATE,
@@ -62,8 +63,10 @@ Error Crew::firstError() const {
 
 void Crew::checkStopped() {
   if (int signal = stopRequested())
-    report({128 + signal, "signal",
-            "ended by signal " + std::to_string(signal), {}});
+    report({128 + signal,
+            "signal",
+            "ended by signal " + std::to_string(signal),
+            {}});
   if (stopped())
     throw RankStopped();
 }
@@ -101,7 +104,8 @@ bool Crew::wait(std::atomic<uint32_t> &counter, uint32_t target) {
     if (left.count() <= 0)
       return false;
     futexWait(counter, seen,
-              std::min(kSleepNanoseconds, static_cast<int64_t>(left.count() * 1e9) + 1));
+              std::min(kSleepNanoseconds,
+                       static_cast<int64_t>(left.count() * 1e9) + 1));
   }
 }
 
@@ -110,7 +114,8 @@ void Crew::barrier(int rank, uint32_t turn) {
   arrive(meeting, target);
   if (wait(meeting, target))
     return;
-  report({exits::RankFailure, "communication",
+  report({exits::RankFailure,
+          "communication",
           "rank " + std::to_string(rank) + " waited " +
               std::to_string(deadlineSeconds) +
               " s for the other ranks to begin a step",

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Crew.h - what the ranks of one process share ------------------------===//
+//===- Crew.h - what the ranks of one process share -----------------------===//
 //
-// The first failure, the order to stop, and what each rank did last. A rank that
-// fails reports and leaves; every other rank leaves at its next instruction or
-// while it waits.
+// The first failure, the order to stop, and what each rank did last. A rank
+// that fails reports and leaves; every other rank leaves at its next
+// instruction or while it waits.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_RUNTIME_COMM_CREW_H
@@ -41,7 +41,8 @@ public:
   bool stopped() const { return stopFlag.load(std::memory_order_relaxed); }
   /// The first failure; exitCode 0 if there is none.
   Error firstError() const;
-  /// Throws RankStopped if this rank must end, because of a failure or a signal.
+  /// Throws RankStopped if this rank must end, because of a failure or a
+  /// signal.
   void checkStopped();
 
   /// What `rank` does now; `what` must outlive the crew.

@@ -99,7 +99,8 @@ SiteGeometry::SiteGeometry(const Mesh &mesh, const CollectiveSite &site,
   inElements = elementCount(site.inShape);
   inBytes = inElements * element;
   outBytes = elementCount(site.outShape) * element;
-  wireBytes = wireBytesOf(site.kind, inBytes, static_cast<int64_t>(members.size()));
+  wireBytes =
+      wireBytesOf(site.kind, inBytes, static_cast<int64_t>(members.size()));
   fingerprint = fingerprintOf(site);
 
   const std::vector<int64_t> zero(site.inShape.size(), 0);
@@ -126,8 +127,8 @@ SiteGeometry::SiteGeometry(const Mesh &mesh, const CollectiveSite &site,
     }
     case Kind::AllToAll: {
       Block theirs = block(site.extent, site.sharding, members[i]);
-      Block mine = block(site.splitExtent, site.splitSharding,
-                         static_cast<int>(rank));
+      Block mine =
+          block(site.splitExtent, site.splitSharding, static_cast<int>(rank));
       size[site.dim] = theirs.valid;
       to[site.dim] = theirs.offset;
       size[site.splitDim] = mine.valid;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- SiteGeometry.h - a collective site as one rank sees it --------------===//
+//===- SiteGeometry.h - a collective site as one rank sees it -------------===//
 #ifndef MTP_RUNTIME_COMM_SITEGEOMETRY_H
 #define MTP_RUNTIME_COMM_SITEGEOMETRY_H
 
@@ -11,8 +11,9 @@
 
 namespace mtp {
 
-/// The group, and which bytes go where. Padding is left out of every copy, so it
-/// is stripped where blocks are put together and inserted where they are cut.
+/// The group, and which bytes go where. Padding is left out of every copy, so
+/// it is stripped where blocks are put together and inserted where they are
+/// cut.
 struct SiteGeometry {
   SiteGeometry(const Mesh &mesh, const CollectiveSite &site, int64_t rank);
 

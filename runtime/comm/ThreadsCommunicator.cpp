@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ThreadsCommunicator.cpp - ranks that read each other's memory -------===//
+//===- ThreadsCommunicator.cpp - ranks that read each other's memory ------===//
 //
 // Ranks of a group share a ring of slots; collective number s of the group uses
 // slot s % kSlots. A slot has three counters that only grow:
@@ -69,8 +69,8 @@ struct Shared {
 
 class ThreadsCommunicator : public Communicator {
 public:
-  ThreadsCommunicator(std::shared_ptr<Crew> crew, std::shared_ptr<Shared> shared,
-                      const Mesh &mesh,
+  ThreadsCommunicator(std::shared_ptr<Crew> crew,
+                      std::shared_ptr<Shared> shared, const Mesh &mesh,
                       const std::vector<CollectiveSite> &sites, int rank)
       : Communicator(mesh, sites, rank), crew(std::move(crew)),
         shared(std::move(shared)) {
@@ -115,8 +115,8 @@ private:
   std::shared_ptr<Crew> crew;
   std::shared_ptr<Shared> shared;
   std::map<Group *, Channel> positions;
-  std::vector<Channel *> channels; ///< one a site
-  std::vector<UnderWay> underWay;  ///< one a site
+  std::vector<Channel *> channels;  ///< one a site
+  std::vector<UnderWay> underWay;   ///< one a site
   std::vector<const char *> inputs; ///< scratch of allReduce
 };
 
@@ -144,7 +144,8 @@ void ThreadsCommunicator::reportMissing(int64_t site, uint64_t sequence) {
     missing = "none, but one did not finish";
   std::string seconds = std::to_string(crew->deadline());
   seconds.resize(seconds.find('.') + 3);
-  crew->report({exits::RankFailure, "communication",
+  crew->report({exits::RankFailure,
+                "communication",
                 describe(site) + " (collective " + std::to_string(sequence) +
                     " of its group) timed out after " + seconds +
                     " s; arrived: " + arrived + "; missing: " + missing,
@@ -163,7 +164,8 @@ void ThreadsCommunicator::checkSame(int64_t site, const Slot &slot) {
   for (size_t i = 0; i < g.members.size(); ++i) {
     if (slot.members[i].fingerprint == g.fingerprint)
       continue;
-    crew->report({exits::RankFailure, "communication",
+    crew->report({exits::RankFailure,
+                  "communication",
                   "ranks disagree on collective " +
                       std::to_string(underWay[site].sequence) +
                       " of their group: rank " + std::to_string(rank()) +
@@ -205,7 +207,8 @@ void ThreadsCommunicator::finish(int64_t site) {
   const UnderWay &mine = underWay[site];
   Slot &slot = channels[site]->group->slots[mine.sequence % kSlots];
   auto members = static_cast<uint32_t>(g.members.size());
-  uint32_t target = (static_cast<uint32_t>(mine.sequence / kSlots) + 1) * members;
+  uint32_t target =
+      (static_cast<uint32_t>(mine.sequence / kSlots) + 1) * members;
   await(site, slot.arrived, target);
   checkSame(site, slot);
   if (sites[site].kind == Kind::AllReduce)
@@ -234,14 +237,16 @@ void ThreadsCommunicator::allReduce(int64_t site, Slot &slot, uint32_t target) {
   };
   if (!reducesBySlices(site))
     return reduceRange(0, total);
-  int64_t slice = ceilDiv(ceilDiv(total, members), kSliceElements) * kSliceElements;
+  int64_t slice =
+      ceilDiv(ceilDiv(total, members), kSliceElements) * kSliceElements;
   auto begin = [&](int64_t i) { return std::min(i * slice, total); };
   reduceRange(begin(g.self), begin(g.self + 1));
   Crew::arrive(slot.reduced, target);
   await(site, slot.reduced, target);
   for (int64_t step = 1; step < members; ++step) {
     int64_t i = (g.self + step) % members;
-    int64_t from = begin(i) * element, bytes = (begin(i + 1) - begin(i)) * element;
+    int64_t from = begin(i) * element,
+            bytes = (begin(i + 1) - begin(i)) * element;
     if (bytes)
       std::memcpy(out + from, slot.members[i].out + from, bytes);
   }
@@ -278,7 +283,7 @@ mtp::makeThreadCommunicators(std::shared_ptr<Crew> crew, const Mesh &mesh,
   auto shared = std::make_shared<Shared>();
   std::vector<std::unique_ptr<Communicator>> result;
   for (int rank = 0; rank < mesh.ranks(); ++rank)
-    result.push_back(std::make_unique<ThreadsCommunicator>(crew, shared, mesh,
-                                                           sites, rank));
+    result.push_back(
+        std::make_unique<ThreadsCommunicator>(crew, shared, mesh, sites, rank));
   return result;
 }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Files.cpp - whole files, and replacing them at once -----------------===//
+//===- Files.cpp - whole files, and replacing them at once ----------------===//
 #include "runtime/io/Npz.h"
 
 #include <algorithm>
@@ -15,8 +15,10 @@ using namespace mtp;
 namespace {
 
 Error fileError(const std::string &what, const std::string &path) {
-  return {exits::BadInput, "file",
-          what + " '" + path + "': " + strerror(errno), {}};
+  return {exits::BadInput,
+          "file",
+          what + " '" + path + "': " + strerror(errno),
+          {}};
 }
 
 bool writeAll(int file, const std::string &bytes) {
@@ -36,11 +38,10 @@ bool writeAll(int file, const std::string &bytes) {
 bool mtp::writeFileAtomically(const std::string &path, const std::string &bytes,
                               Error &error) {
   // What isn't a regular file (a pipe, /dev/null) can't be replaced.
-  struct stat status {};
+  struct stat status{};
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    int file = S_ISDIR(status.st_mode)
-                   ? -1
-                   : open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    int file =
+        S_ISDIR(status.st_mode) ? -1 : open(path.c_str(), O_WRONLY | O_CLOEXEC);
     if (S_ISDIR(status.st_mode))
       errno = EISDIR;
     bool ok = file >= 0 && writeAll(file, bytes);
@@ -80,7 +81,7 @@ bool mtp::writeFileAtomically(const std::string &path, const std::string &bytes,
 bool mtp::readFile(const std::string &path, std::string &bytes, Error &error,
                    uint64_t limit) {
   int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat status {};
+  struct stat status{};
   if (file < 0 || fstat(file, &status) != 0) {
     error = fileError("cannot read", path);
     if (file >= 0)
@@ -94,7 +95,8 @@ bool mtp::readFile(const std::string &path, std::string &bytes, Error &error,
   }
   std::string result;
   if (ok && S_ISREG(status.st_mode))
-    result.reserve(std::min<uint64_t>(limit, static_cast<uint64_t>(status.st_size)));
+    result.reserve(
+        std::min<uint64_t>(limit, static_cast<uint64_t>(status.st_size)));
   std::string chunk(1 << 20, '\0');
   while (ok) {
     ssize_t got = read(file, chunk.data(), chunk.size());

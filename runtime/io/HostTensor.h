@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- HostTensor.h - a whole tensor in memory -----------------------------===//
+//===- HostTensor.h - a whole tensor in memory ----------------------------===//
 #ifndef MTP_RUNTIME_IO_HOSTTENSOR_H
 #define MTP_RUNTIME_IO_HOSTTENSOR_H
 
@@ -26,9 +26,7 @@ struct HostTensor {
   HostTensor(DType type, std::vector<int64_t> shape);
 
   int64_t elements() const;
-  template <typename T> T *as() {
-    return reinterpret_cast<T *>(bytes.data());
-  }
+  template <typename T> T *as() { return reinterpret_cast<T *>(bytes.data()); }
   template <typename T> const T *as() const {
     return reinterpret_cast<const T *>(bytes.data());
   }

@@ -61,7 +61,8 @@ private:
     failInput(what + " has an invalid .npy header: " + reason);
   }
   void space() {
-    while (at < text.size() && std::isspace(static_cast<unsigned char>(text[at])))
+    while (at < text.size() &&
+           std::isspace(static_cast<unsigned char>(text[at])))
       ++at;
   }
   bool accept(char c) {
@@ -102,7 +103,8 @@ private:
       space();
       size_t begin = at;
       int64_t value = 0;
-      while (at < text.size() && std::isdigit(static_cast<unsigned char>(text[at]))) {
+      while (at < text.size() &&
+             std::isdigit(static_cast<unsigned char>(text[at]))) {
         if (!checkedMul(value, 10, value) ||
             !checkedAdd(value, text[at] - '0', value))
           bad("an extent is too large");
@@ -185,7 +187,8 @@ HostTensor mtp::parseNpy(const char *bytes, uint64_t size,
   int64_t element = byteSize(tensor.type);
   if (header.fortran && header.dataBytes > 0) {
     // The stored order is the dense one of the reversed shape.
-    std::vector<int64_t> shape(tensor.shape.rbegin(), tensor.shape.rend()), order;
+    std::vector<int64_t> shape(tensor.shape.rbegin(), tensor.shape.rend()),
+        order;
     for (size_t i = shape.size(); i-- > 0;)
       order.push_back(static_cast<int64_t>(i));
     StridedView view = StridedView::dense(data, element, shape);

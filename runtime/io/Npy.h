@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Npy.h - the header of .npy ------------------------------------------===//
+//===- Npy.h - the header of .npy -----------------------------------------===//
 #ifndef MTP_RUNTIME_IO_NPY_H
 #define MTP_RUNTIME_IO_NPY_H
 
@@ -18,7 +18,8 @@ struct NpyHeader {
 
 /// Reads magic, version and dictionary; `size` may be less than the whole file.
 /// Throws RuntimeError that names `what`.
-NpyHeader parseNpyHeader(const char *bytes, uint64_t size, const std::string &what);
+NpyHeader parseNpyHeader(const char *bytes, uint64_t size,
+                         const std::string &what);
 
 /// The tensor of a whole .npy file in memory.
 HostTensor parseNpy(const char *bytes, uint64_t size, const std::string &what);

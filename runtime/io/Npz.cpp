@@ -33,10 +33,14 @@ bool guarded(Error &error, const std::string &path,
   } catch (const RuntimeError &e) {
     error = e.error;
   } catch (const std::bad_alloc &) {
-    error = {exits::BadInput, "memory", "not enough memory to read '" + path + "'",
+    error = {exits::BadInput,
+             "memory",
+             "not enough memory to read '" + path + "'",
              {}};
   } catch (const std::length_error &) {
-    error = {exits::BadInput, "memory", "not enough memory to read '" + path + "'",
+    error = {exits::BadInput,
+             "memory",
+             "not enough memory to read '" + path + "'",
              {}};
   }
   return false;
@@ -66,7 +70,8 @@ bool mtp::readNpz(const std::string &path, TensorMap &tensors, Error &error) {
       std::string key = keyOf(member, path);
       std::string npy = zipRead(bytes.data(), member, member.size, path);
       if (!result
-               .emplace(key, parseNpy(npy.data(), npy.size(), arrayName(key, path)))
+               .emplace(key,
+                        parseNpy(npy.data(), npy.size(), arrayName(key, path)))
                .second)
         failInput("'" + path + "' has the array '" + key + "' twice");
     }
@@ -115,7 +120,8 @@ bool mtp::writeNpz(const std::string &path, const TensorMap &tensors,
   ZipWriter zip(bytes);
   for (const auto &[key, tensor] : tensors) {
     if (key.size() + 4 > 65535) {
-      error = {exits::BadInput, "file",
+      error = {exits::BadInput,
+               "file",
                "cannot write '" + path + "': a name has " +
                    std::to_string(key.size()) + " bytes",
                {}};
@@ -139,8 +145,10 @@ bool mtp::writeNpy(const std::string &path, const HostTensor &tensor,
 bool mtp::writeOutputDirectory(const std::string &directory,
                                const TensorMap &tensors, Error &error) {
   if (mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST) {
-    error = {exits::BadInput, "file",
-             "cannot make the directory '" + directory + "': " + strerror(errno),
+    error = {exits::BadInput,
+             "file",
+             "cannot make the directory '" + directory +
+                 "': " + strerror(errno),
              {}};
     return false;
   }
@@ -157,6 +165,7 @@ bool mtp::writeOutputDirectory(const std::string &directory,
   }
   return writeFileAtomically(
       directory + "/index.json",
-      index.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
+      index.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
+          "\n",
       error);
 }

@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Npz.h - tensors in files --------------------------------------------===//
+//===- Npz.h - tensors in files -------------------------------------------===//
 //
 // .npy (versions 1 to 3), .npz (zip of .npy, stored or deflated, zip64), and
 // ONNX TensorProto .pb (reading). Files are untrusted: every size is checked
 // before memory is taken. NumPy has no bfloat16: it is written as uint16 with
 // the bits of the value.
 //
-// Written files hold the same bytes for the same tensors: names in sorted order,
-// stored, fixed time stamps. They are written beside and renamed, so a reader
-// sees the old file or the whole new one.
+// Written files hold the same bytes for the same tensors: names in sorted
+// order, stored, fixed time stamps. They are written beside and renamed, so a
+// reader sees the old file or the whole new one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_RUNTIME_IO_NPZ_H

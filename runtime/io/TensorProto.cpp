@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- TensorProto.cpp - onnx.TensorProto without protobuf -----------------===//
+//===- TensorProto.cpp - onnx.TensorProto without protobuf ----------------===//
 //
 // Fields (onnx.proto): 1 dims, 2 data_type, 4 float_data, 5 int32_data,
 // 7 int64_data, 9 raw_data, 10 double_data, 11 uint64_data, 14 data_location.
@@ -61,8 +61,7 @@ struct Proto {
 };
 
 /// A repeated field, packed or not.
-template <typename Read>
-void repeated(Wire &wire, int wireType, Read &&read) {
+template <typename Read> void repeated(Wire &wire, int wireType, Read &&read) {
   if (wireType != 2)
     return read(wire);
   Wire packed = wire.message();
@@ -133,20 +132,47 @@ Proto readProto(Wire wire) {
 
 bool typeOf(uint64_t code, DType &type) {
   switch (code) {
-  case 1: type = DType::F32; return true;
-  case 2: type = DType::U8; return true;
-  case 3: type = DType::I8; return true;
-  case 4: type = DType::U16; return true;
-  case 5: type = DType::I16; return true;
-  case 6: type = DType::I32; return true;
-  case 7: type = DType::I64; return true;
-  case 9: type = DType::Bool; return true;
-  case 10: type = DType::F16; return true;
-  case 11: type = DType::F64; return true;
-  case 12: type = DType::U32; return true;
-  case 13: type = DType::U64; return true;
-  case 16: type = DType::BF16; return true;
-  default: return false;
+  case 1:
+    type = DType::F32;
+    return true;
+  case 2:
+    type = DType::U8;
+    return true;
+  case 3:
+    type = DType::I8;
+    return true;
+  case 4:
+    type = DType::U16;
+    return true;
+  case 5:
+    type = DType::I16;
+    return true;
+  case 6:
+    type = DType::I32;
+    return true;
+  case 7:
+    type = DType::I64;
+    return true;
+  case 9:
+    type = DType::Bool;
+    return true;
+  case 10:
+    type = DType::F16;
+    return true;
+  case 11:
+    type = DType::F64;
+    return true;
+  case 12:
+    type = DType::U32;
+    return true;
+  case 13:
+    type = DType::U64;
+    return true;
+  case 16:
+    type = DType::BF16;
+    return true;
+  default:
+    return false;
   }
 }
 
@@ -188,7 +214,8 @@ HostTensor mtp::parseTensorProto(const char *bytes, uint64_t size,
   for (int64_t extent : proto.dims)
     if (extent < 0)
       wire.bad("it has a negative extent");
-  if (!checkedProduct(proto.dims, need) || !checkedMul(need, byteSize(type), need))
+  if (!checkedProduct(proto.dims, need) ||
+      !checkedMul(need, byteSize(type), need))
     wire.bad("its shape is larger than any memory");
   if (proto.raw && proto.rawBytes != static_cast<uint64_t>(need))
     wire.bad("it has " + std::to_string(proto.rawBytes) +

@@ -12,7 +12,8 @@ using namespace mtp;
 namespace {
 
 constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50;
-constexpr uint32_t kEnd = 0x06054b50, kEnd64 = 0x06064b50, kLocator = 0x07064b50;
+constexpr uint32_t kEnd = 0x06054b50, kEnd64 = 0x06064b50,
+                   kLocator = 0x07064b50;
 /// 1980-01-01 00:00, the first time that a zip file can name.
 constexpr uint16_t kDate = 33;
 constexpr uint16_t kUtf8 = 1 << 11;
@@ -122,7 +123,8 @@ std::vector<ZipMember> mtp::zipDirectory(const char *bytes, uint64_t size,
     member.deflated = method == 8;
     if (file.get(local, 4) != kLocal)
       file.bad("member '" + member.name + "' is missing");
-    member.offset = local + 30 + file.get(local + 26, 2) + file.get(local + 28, 2);
+    member.offset =
+        local + 30 + file.get(local + 26, 2) + file.get(local + 28, 2);
     file.need(member.offset, member.packed);
     if (!member.deflated && member.packed != member.size)
       file.bad("member '" + member.name + "' has two sizes");
@@ -151,9 +153,11 @@ std::string mtp::zipRead(const char *bytes, const ZipMember &member,
     while (out < result.size() && status == Z_OK) {
       stream.next_in = reinterpret_cast<Bytef *>(
           const_cast<char *>(bytes + member.offset + in));
-      stream.avail_in = static_cast<uInt>(std::min<uint64_t>(member.packed - in, 1 << 30));
+      stream.avail_in =
+          static_cast<uInt>(std::min<uint64_t>(member.packed - in, 1 << 30));
       stream.next_out = reinterpret_cast<Bytef *>(result.data() + out);
-      stream.avail_out = static_cast<uInt>(std::min<uint64_t>(result.size() - out, 1 << 30));
+      stream.avail_out =
+          static_cast<uInt>(std::min<uint64_t>(result.size() - out, 1 << 30));
       uInt inBefore = stream.avail_in, outBefore = stream.avail_out;
       status = inflate(&stream, Z_NO_FLUSH);
       in += inBefore - stream.avail_in;
@@ -166,9 +170,9 @@ std::string mtp::zipRead(const char *bytes, const ZipMember &member,
   if (result.size() == member.size) {
     uint32_t crc = 0;
     for (size_t at = 0; at < result.size(); at += 1 << 30)
-      crc = static_cast<uint32_t>(
-          crc32(crc, reinterpret_cast<const Bytef *>(result.data() + at),
-                static_cast<uInt>(std::min<size_t>(result.size() - at, 1 << 30))));
+      crc = static_cast<uint32_t>(crc32(
+          crc, reinterpret_cast<const Bytef *>(result.data() + at),
+          static_cast<uInt>(std::min<size_t>(result.size() - at, 1 << 30))));
     if (crc != member.crc)
       file.bad("member '" + member.name + "' is damaged (checksum)");
   }

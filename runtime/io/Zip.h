@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Zip.h - the container of .npz ---------------------------------------===//
+//===- Zip.h - the container of .npz --------------------------------------===//
 #ifndef MTP_RUNTIME_IO_ZIP_H
 #define MTP_RUNTIME_IO_ZIP_H
 
@@ -31,13 +31,13 @@ std::vector<ZipMember> zipDirectory(const char *bytes, uint64_t size,
 std::string zipRead(const char *bytes, const ZipMember &member, uint64_t limit,
                     const std::string &path);
 
-/// Writes the header and directory of a zip file with stored members and a fixed
-/// time; the same members give the same bytes.
+/// Writes the header and directory of a zip file with stored members and a
+/// fixed time; the same members give the same bytes.
 class ZipWriter {
 public:
   explicit ZipWriter(std::string &out) : out(out) {}
-  void add(const std::string &name, const std::string &header,
-           const char *data, uint64_t size);
+  void add(const std::string &name, const std::string &header, const char *data,
+           uint64_t size);
   void finish();
 
 private:

@@ -95,8 +95,8 @@ void store(Tag, char *target, int64_t i, Wide value) {
     put(static_cast<Tag>(value));
 }
 
-/// Through chunks of the wide type: two small loops for each type instead of one
-/// for each pair.
+/// Through chunks of the wide type: two small loops for each type instead of
+/// one for each pair.
 template <typename Wide>
 void convertThrough(DType from, const char *source, DType to, char *target,
                     int64_t count) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Convert.h - element types -------------------------------------------===//
+//===- Convert.h - element types ------------------------------------------===//
 #ifndef MTP_RUNTIME_LOADER_CONVERT_H
 #define MTP_RUNTIME_LOADER_CONVERT_H
 
@@ -8,9 +8,9 @@
 
 namespace mtp {
 
-/// Converts `count` dense elements; `source` needs no alignment. Floats round to
-/// nearest even; float to integer truncates and saturates, NaN gives 0; integers
-/// wrap; anything to bool is "not zero".
+/// Converts `count` dense elements; `source` needs no alignment. Floats round
+/// to nearest even; float to integer truncates and saturates, NaN gives 0;
+/// integers wrap; anything to bool is "not zero".
 void convertElements(DType from, const char *source, DType to, char *target,
                      int64_t count);
 

@@ -16,21 +16,43 @@ namespace {
 const std::map<std::string, std::string> &kernelNames() {
   static const std::map<std::string, std::string> names = {
       // x86-64
-      {"64bit", "lm"}, {"x87", "fpu"}, {"sse3", "pni"}, {"lzcnt", "abm"},
-      {"crc32", "sse4_2"}, {"sahf", "lahf_lm"}, {"rdrnd", "rdrand"},
-      {"prfchw", "3dnowprefetch"}, {"bmi", "bmi1"}, {"pclmul", "pclmulqdq"}, {"sha", "sha_ni"},
-      {"avxvnni", "avx_vnni"}, {"avx512bf16", "avx512_bf16"},
-      {"avx512fp16", "avx512_fp16"}, {"avx512vnni", "avx512_vnni"},
-      {"avx512vbmi2", "avx512_vbmi2"}, {"avx512bitalg", "avx512_bitalg"},
-      {"avx512vpopcntdq", "avx512_vpopcntdq"}, {"evex512", "avx512f"},
-      {"avxifma", "avx_ifma"}, {"avxvnniint8", "avx_vnni_int8"},
+      {"64bit", "lm"},
+      {"x87", "fpu"},
+      {"sse3", "pni"},
+      {"lzcnt", "abm"},
+      {"crc32", "sse4_2"},
+      {"sahf", "lahf_lm"},
+      {"rdrnd", "rdrand"},
+      {"prfchw", "3dnowprefetch"},
+      {"bmi", "bmi1"},
+      {"pclmul", "pclmulqdq"},
+      {"sha", "sha_ni"},
+      {"avxvnni", "avx_vnni"},
+      {"avx512bf16", "avx512_bf16"},
+      {"avx512fp16", "avx512_fp16"},
+      {"avx512vnni", "avx512_vnni"},
+      {"avx512vbmi2", "avx512_vbmi2"},
+      {"avx512bitalg", "avx512_bitalg"},
+      {"avx512vpopcntdq", "avx512_vpopcntdq"},
+      {"evex512", "avx512f"},
+      {"avxifma", "avx_ifma"},
+      {"avxvnniint8", "avx_vnni_int8"},
       {"avxneconvert", "avx_ne_convert"},
       // arm64
-      {"neon", "asimd"}, {"fp-armv8", "fp"}, {"lse", "atomics"},
-      {"fullfp16", "asimdhp"}, {"dotprod", "asimddp"}, {"rdm", "asimdrdm"},
-      {"rcpc", "lrcpc"}, {"crypto", "aes"}, {"crc", "crc32"},
-      {"fp16fml", "asimdfhm"}, {"jsconv", "jscvt"}, {"complxnum", "fcma"},
-      {"ccpp", "dcpop"}, {"sve2-aes", "sveaes"}};
+      {"neon", "asimd"},
+      {"fp-armv8", "fp"},
+      {"lse", "atomics"},
+      {"fullfp16", "asimdhp"},
+      {"dotprod", "asimddp"},
+      {"rdm", "asimdrdm"},
+      {"rcpc", "lrcpc"},
+      {"crypto", "aes"},
+      {"crc", "crc32"},
+      {"fp16fml", "asimdfhm"},
+      {"jsconv", "jscvt"},
+      {"complxnum", "fcma"},
+      {"ccpp", "dcpop"},
+      {"sve2-aes", "sveaes"}};
   return names;
 }
 
@@ -56,7 +78,8 @@ const Machine &machine() {
       size_t colon = line.find(':');
       if (colon == std::string::npos)
         continue;
-      std::string key = line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1);
+      std::string key =
+          line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1);
       std::istringstream words(line.substr(colon + 1));
       if ((key == "flags" || key == "Features") && m.flags.empty()) {
         std::string flag;

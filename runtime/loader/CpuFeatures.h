@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- CpuFeatures.h - what an artifact needs of the processor -------------===//
+//===- CpuFeatures.h - what an artifact needs of the processor ------------===//
 #ifndef MTP_RUNTIME_LOADER_CPUFEATURES_H
 #define MTP_RUNTIME_LOADER_CPUFEATURES_H
 
@@ -9,9 +9,9 @@
 
 namespace mtp {
 
-/// Those of `features` (named as LLVM names them, with or without '+') that this
-/// processor doesn't have or this build doesn't know. Names with '-' ask for
-/// nothing.
+/// Those of `features` (named as LLVM names them, with or without '+') that
+/// this processor doesn't have or this build doesn't know. Names with '-' ask
+/// for nothing.
 std::vector<std::string>
 missingCpuFeatures(const std::vector<std::string> &features);
 

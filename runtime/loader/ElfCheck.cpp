@@ -109,12 +109,13 @@ void Object::readSegments() {
     require(segment.p_type != PT_TLS, "it has thread-local storage");
     if (segment.p_type == PT_LOAD) {
       uint64_t end;
-      require(segment.p_offset <= bytes.size() &&
-                  segment.p_filesz <= bytes.size() - segment.p_offset &&
-                  segment.p_filesz <= segment.p_memsz &&
-                  segment.p_memsz < (uint64_t(1) << 40) &&
-                  !__builtin_add_overflow(segment.p_vaddr, segment.p_memsz, &end),
-              "a segment reaches past its end");
+      require(
+          segment.p_offset <= bytes.size() &&
+              segment.p_filesz <= bytes.size() - segment.p_offset &&
+              segment.p_filesz <= segment.p_memsz &&
+              segment.p_memsz < (uint64_t(1) << 40) &&
+              !__builtin_add_overflow(segment.p_vaddr, segment.p_memsz, &end),
+          "a segment reaches past its end");
       loaded.push_back(segment);
     }
     if (segment.p_type == PT_DYNAMIC) {
@@ -221,8 +222,8 @@ void Object::checkTable(uint64_t address, uint64_t size) const {
 void Object::checkRelocations() {
   checkTable(rela, relasz);
   checkTable(jmprel, pltrelsz);
-  // Packed relative relocations: an even word is an address, an odd one a map of
-  // the 63 words that follow the last one.
+  // Packed relative relocations: an even word is an address, an odd one a map
+  // of the 63 words that follow the last one.
   uint64_t next = 0;
   auto target = [&](uint64_t address) {
     const Elf64_Phdr *segment = segmentOf(address);

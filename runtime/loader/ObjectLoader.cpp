@@ -77,17 +77,18 @@ LoadedObject::LoadedObject(const Artifact &artifact) {
     unload();
     failObject("the compiled object cannot be loaded: " + failure);
   }
-  auto entry = reinterpret_cast<MtpKernelsEntry>(
-      dlsym(handle, MTP_KERNELS_SYMBOL));
+  auto entry =
+      reinterpret_cast<MtpKernelsEntry>(dlsym(handle, MTP_KERNELS_SYMBOL));
   table = entry ? entry() : nullptr;
   if (!table || table->abiVersion != MTP_ABI_VERSION ||
       table->count != artifact.kernelNames.size()) {
-    std::string found = !table ? "no table of kernels"
-                               : "ABI version " +
-                                     std::to_string(table->abiVersion) + " and " +
-                                     std::to_string(table->count) + " kernels";
+    std::string found =
+        !table ? "no table of kernels"
+               : "ABI version " + std::to_string(table->abiVersion) + " and " +
+                     std::to_string(table->count) + " kernels";
     dlclose(handle);
-    failObject("the compiled object has " + found + "; this build has ABI version " +
+    failObject("the compiled object has " + found +
+               "; this build has ABI version " +
                std::to_string(MTP_ABI_VERSION) + " and the manifest names " +
                std::to_string(artifact.kernelNames.size()) + " kernels");
   }
@@ -105,13 +106,25 @@ void LoadedObject::unload() {
 }
 
 const MtpMath *mtp::mathTable() {
-  static const MtpMath table = {
-      .exp = std::exp,     .expm1 = std::expm1, .log = std::log,
-      .log1p = std::log1p, .sin = std::sin,     .cos = std::cos,
-      .tanh = std::tanh,   .erf = std::erf,     .pow = std::pow,
-      .fmod = std::fmod,   .expf = expf,        .expm1f = expm1f,
-      .logf = logf,        .log1pf = log1pf,    .sinf = sinf,
-      .cosf = cosf,        .tanhf = tanhf,      .erff = erff,
-      .powf = powf,        .fmodf = fmodf};
+  static const MtpMath table = {.exp = std::exp,
+                                .expm1 = std::expm1,
+                                .log = std::log,
+                                .log1p = std::log1p,
+                                .sin = std::sin,
+                                .cos = std::cos,
+                                .tanh = std::tanh,
+                                .erf = std::erf,
+                                .pow = std::pow,
+                                .fmod = std::fmod,
+                                .expf = expf,
+                                .expm1f = expm1f,
+                                .logf = logf,
+                                .log1pf = log1pf,
+                                .sinf = sinf,
+                                .cosf = cosf,
+                                .tanhf = tanhf,
+                                .erff = erff,
+                                .powf = powf,
+                                .fmodf = fmodf};
   return &table;
 }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ObjectLoader.h - compiled kernels in this process -------------------===//
+//===- ObjectLoader.h - compiled kernels in this process ------------------===//
 #ifndef MTP_RUNTIME_LOADER_OBJECTLOADER_H
 #define MTP_RUNTIME_LOADER_OBJECTLOADER_H
 

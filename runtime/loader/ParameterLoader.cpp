@@ -34,8 +34,8 @@ void convertInto(const StridedView &view, DType from, DType to,
   }
   int64_t rows = view.shape[0];
   int64_t rowBytes = view.elements() / rows * view.elementBytes;
-  int64_t step = std::clamp<int64_t>(kConvertBytes / std::max<int64_t>(rowBytes, 1),
-                                     1, rows);
+  int64_t step = std::clamp<int64_t>(
+      kConvertBytes / std::max<int64_t>(rowBytes, 1), 1, rows);
   const std::vector<int64_t> zero(capacity.size(), 0);
   for (int64_t row = 0; row < rows; row += step) {
     StridedView part = view;
@@ -73,7 +73,8 @@ LoadedBlock mtp::loadBlock(const Parameter &parameter, const char *source,
     case RecipeStep::Kind::Reshape:
       if (!view.reshape(step.values)) {
         reshaped = materialize(view);
-        view = StridedView::dense(reshaped.data(), view.elementBytes, step.values);
+        view =
+            StridedView::dense(reshaped.data(), view.elementBytes, step.values);
       }
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ParameterLoader.h - the block of a weight that a rank has -----------===//
+//===- ParameterLoader.h - the block of a weight that a rank has ----------===//
 #ifndef MTP_RUNTIME_LOADER_PARAMETERLOADER_H
 #define MTP_RUNTIME_LOADER_PARAMETERLOADER_H
 
@@ -17,11 +17,12 @@ struct LoadedBlock {
   AlignedBuffer owned;
 };
 
-/// Applies recipe, conversion and cut of `parameter` to its stored bytes for the
-/// rank with `coordinates`. Padding is zero. Touches only what the block needs,
-/// except where a reshape has to copy first.
+/// Applies recipe, conversion and cut of `parameter` to its stored bytes for
+/// the rank with `coordinates`. Padding is zero. Touches only what the block
+/// needs, except where a reshape has to copy first.
 LoadedBlock loadBlock(const Parameter &parameter, const char *source,
-                      const Mesh &mesh, const std::vector<int64_t> &coordinates);
+                      const Mesh &mesh,
+                      const std::vector<int64_t> &coordinates);
 
 } // namespace mtp
 

@@ -54,8 +54,8 @@ bool StridedView::reshape(const std::vector<int64_t> &newShape) {
     *this = dense(data, elementBytes, newShape);
     return true;
   }
-  // Dims that are contiguous with each other are merged; each merged dim must be
-  // split exactly by consecutive new extents.
+  // Dims that are contiguous with each other are merged; each merged dim must
+  // be split exactly by consecutive new extents.
   std::vector<std::pair<int64_t, int64_t>> merged; // extent, stride
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 1)
@@ -100,9 +100,10 @@ void copyPlane(const char *source, int64_t sourceRow, int64_t sourceColumn,
                int64_t rows, int64_t columns) {
   // memcpy of one element: the source may lie anywhere in a file.
   auto move = [&](int64_t r, int64_t c) {
-    std::memcpy(target + (r * targetRow + c * targetColumn) * int64_t(sizeof(T)),
-                source + (r * sourceRow + c * sourceColumn) * int64_t(sizeof(T)),
-                sizeof(T));
+    std::memcpy(
+        target + (r * targetRow + c * targetColumn) * int64_t(sizeof(T)),
+        source + (r * sourceRow + c * sourceColumn) * int64_t(sizeof(T)),
+        sizeof(T));
   };
   if (sourceColumn == 1 && targetColumn == 1) {
     for (int64_t r = 0; r < rows; ++r)
@@ -122,8 +123,8 @@ void copyPlaneOf(int64_t elementBytes, const char *source, int64_t sourceRow,
                  int64_t sourceColumn, char *target, int64_t targetRow,
                  int64_t targetColumn, int64_t rows, int64_t columns) {
   auto as = [&](auto type) {
-    copyPlane<decltype(type)>(source, sourceRow, sourceColumn, target, targetRow,
-                              targetColumn, rows, columns);
+    copyPlane<decltype(type)>(source, sourceRow, sourceColumn, target,
+                              targetRow, targetColumn, rows, columns);
   };
   switch (elementBytes) {
   case 8:
@@ -159,9 +160,8 @@ void mtp::copyStrided(const StridedView &view, char *target,
   for (int64_t i = 0; i < rank; ++i)
     if (i != row && i != column && view.shape[i] > 1)
       outer.push_back(i);
-  auto pick = [](const std::vector<int64_t> &values, int64_t dim, int64_t none) {
-    return dim < 0 ? none : values[dim];
-  };
+  auto pick = [](const std::vector<int64_t> &values, int64_t dim,
+                 int64_t none) { return dim < 0 ? none : values[dim]; };
   std::vector<int64_t> index(outer.size(), 0);
   int64_t from = 0, to = 0, e = view.elementBytes;
   while (true) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- StridedView.h - load-time recipes without copies --------------------===//
+//===- StridedView.h - load-time recipes without copies -------------------===//
 #ifndef MTP_RUNTIME_LOADER_STRIDEDVIEW_H
 #define MTP_RUNTIME_LOADER_STRIDEDVIEW_H
 

@@ -32,7 +32,7 @@ MappedFile::MappedFile(const std::string &path, const std::string &purpose)
   if (file < 0)
     failWeights(purpose + ": cannot open '" + path + "': " + strerror(errno) +
                 " (--weights DIR says where weight files have moved)");
-  struct stat status {};
+  struct stat status{};
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
     close(file);
     failWeights(purpose + ": '" + path + "' is not a regular file");
@@ -117,8 +117,10 @@ void WeightFiles::checkHash(size_t index) const {
   }
   std::string digest = hash.hexDigest();
   if (digest != source.sha256)
-    failWeights(weightOf(parameter) + " changed since the model was compiled: "
-                "bytes " + std::to_string(source.offset) + " to " +
+    failWeights(weightOf(parameter) +
+                " changed since the model was compiled: "
+                "bytes " +
+                std::to_string(source.offset) + " to " +
                 std::to_string(source.offset + source.bytes) + " of '" +
                 (fileOf[index] ? fileOf[index]->path() : "the artifact") +
                 "' have SHA-256 " + digest + ", the artifact was made from " +

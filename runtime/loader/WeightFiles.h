@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- WeightFiles.h - mapped files and embedded constants -----------------===//
+//===- WeightFiles.h - mapped files and embedded constants ----------------===//
 #ifndef MTP_RUNTIME_LOADER_WEIGHTFILES_H
 #define MTP_RUNTIME_LOADER_WEIGHTFILES_H
 
@@ -34,20 +34,20 @@ private:
   uint64_t length = 0;
 };
 
-/// The sources of all parameters of an artifact. Opens each file once; reading is
-/// safe from all ranks.
+/// The sources of all parameters of an artifact. Opens each file once; reading
+/// is safe from all ranks.
 class WeightFiles {
 public:
   /// Takes the data section out of `artifact` and opens every file. With a
-  /// `weightsDir` files are looked for there by base name. Throws RuntimeError if
-  /// a file is missing or too short.
+  /// `weightsDir` files are looked for there by base name. Throws RuntimeError
+  /// if a file is missing or too short.
   WeightFiles(Artifact &artifact, const std::string &weightsDir);
 
   /// The stored bytes of parameter `index`.
   const char *bytes(size_t index) const { return pointers[index]; }
 
-  /// Throws RuntimeError if the bytes of parameter `index` don't have the hash of
-  /// the artifact. Reads the file, leaves the mapping untouched.
+  /// Throws RuntimeError if the bytes of parameter `index` don't have the hash
+  /// of the artifact. Reads the file, leaves the mapping untouched.
   void checkHash(size_t index) const;
 
   /// The bytes of parameter `index` have been copied: their pages may leave the

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Rank.cpp - runs the program of an artifact --------------------------===//
+//===- Rank.cpp - runs the program of an artifact -------------------------===//
 #include "runtime/program/Rank.h"
 #include "runtime/kernels/Parallel.h"
 #include "runtime/support/Checked.h"
@@ -23,10 +23,11 @@ double Rank::step(int entry) {
   ++abi.step;
   int64_t found = std::atomic_ref(fault).exchange(0, std::memory_order_relaxed);
   if (found != 0) {
-    bool known = found >= 1 && found <= static_cast<int64_t>(artifact.faults.size());
+    bool known =
+        found >= 1 && found <= static_cast<int64_t>(artifact.faults.size());
     failInput(known ? artifact.faults[found - 1]
-                    : "a kernel met invalid data (fault " + std::to_string(found) +
-                          ")");
+                    : "a kernel met invalid data (fault " +
+                          std::to_string(found) + ")");
   }
   return time.count();
 }
@@ -100,7 +101,8 @@ void Rank::setInputs(int entry, const std::vector<const HostTensor *> &inputs) {
   }
 }
 
-void Rank::getOutputs(int entry, const std::vector<HostTensor *> &outputs) const {
+void Rank::getOutputs(int entry,
+                      const std::vector<HostTensor *> &outputs) const {
   const Program &program = programs[entry];
   for (size_t i = 0; i < outputs.size(); ++i)
     if (program.outputMaps[i].writesOutput())

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Rank.h - one rank: its memory and the steps it runs -----------------===//
+//===- Rank.h - one rank: its memory and the steps it runs ----------------===//
 #ifndef MTP_RUNTIME_PROGRAM_RANK_H
 #define MTP_RUNTIME_PROGRAM_RANK_H
 
@@ -72,7 +72,7 @@ private:
   std::vector<int64_t> rankValues;
   MtpRank abi{};
   int64_t fault = 0;
-  uint32_t turn = 0; ///< barriers so far
+  uint32_t turn = 0;   ///< barriers so far
   AlignedBuffer arena; ///< serves every entry
   int64_t arenaPassed = 0;
   std::shared_ptr<Scratch> scratch = std::make_shared<Scratch>();
@@ -81,7 +81,7 @@ private:
   std::map<std::pair<int64_t, std::vector<uint64_t>>, LibraryKernel *> prepared;
   /// The kernel of each library instruction, by entry and position.
   std::map<std::pair<size_t, size_t>, LibraryKernel *> libraryAt;
-  std::vector<bool> keep; ///< parameters that are read after loading
+  std::vector<bool> keep;        ///< parameters that are read after loading
   std::vector<Program> programs; ///< one for each entry
 };
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RankLoad.cpp - what a rank does before its first step ---------------===//
+//===- RankLoad.cpp - what a rank does before its first step --------------===//
 #include "runtime/kernels/Parallel.h"
 #include "runtime/program/Rank.h"
 #include "runtime/support/Error.h"
@@ -77,7 +77,8 @@ void Rank::prepareLibrary() {
       if (step.kind != Instruction::Kind::Library)
         continue;
       world.crew->checkStopped();
-      libraryAt[{e, i}] = prepareCall(step, entry.name + " '" + step.name + "'");
+      libraryAt[{e, i}] =
+          prepareCall(step, entry.name + " '" + step.name + "'");
       forEachParameter(step, [&](int64_t parameter) {
         if (--waiting[parameter] == 0 && !keep[parameter])
           parameters.release(parameter);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RankParameters.h - the weights that one rank keeps ------------------===//
+//===- RankParameters.h - the weights that one rank keeps -----------------===//
 #ifndef MTP_RUNTIME_PROGRAM_RANKPARAMETERS_H
 #define MTP_RUNTIME_PROGRAM_RANKPARAMETERS_H
 
@@ -11,8 +11,8 @@
 
 namespace mtp {
 
-/// Blocks are loaded when they are first asked for and let go when all that read
-/// them have packed them.
+/// Blocks are loaded when they are first asked for and let go when all that
+/// read them have packed them.
 class RankParameters {
 public:
   RankParameters(const Artifact &artifact, const WeightFiles &files, int rank);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- World.h - what all ranks of a session share -------------------------===//
+//===- World.h - what all ranks of a session share ------------------------===//
 #ifndef MTP_RUNTIME_PROGRAM_WORLD_H
 #define MTP_RUNTIME_PROGRAM_WORLD_H
 

@@ -59,7 +59,8 @@ Error shapeError(const Artifact &artifact, const Input &input,
   std::string what = "input '" + input.name + "'";
   if (tensor.shape.size() != input.layout.shape.size())
     return inputError(what + " has " + std::to_string(tensor.shape.size()) +
-                      " dims " + shapeText(tensor.shape) + "; the model takes " +
+                      " dims " + shapeText(tensor.shape) +
+                      "; the model takes " +
                       std::to_string(input.layout.shape.size()) + ": " +
                       compiledShape(input));
   std::string compiled = compiledShape(input);
@@ -87,11 +88,10 @@ Error rangeError(const Input &input, const HostTensor &tensor) {
     if (std::cmp_greater_equal(values[i], input.lo) &&
         std::cmp_less_equal(values[i], input.hi))
       continue;
-    std::string message = "input '" + input.name + "' has " +
-                          std::to_string(values[i]) + " at " +
-                          positionText(i, tensor.shape) + "; valid are " +
-                          std::to_string(input.lo) + " to " +
-                          std::to_string(input.hi);
+    std::string message =
+        "input '" + input.name + "' has " + std::to_string(values[i]) + " at " +
+        positionText(i, tensor.shape) + "; valid are " +
+        std::to_string(input.lo) + " to " + std::to_string(input.hi);
     if (!input.rangeReason.empty())
       message += ": " + input.rangeReason;
     return inputError(message);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Inputs.h - whole tensors to blocks and back -------------------------===//
+//===- Inputs.h - whole tensors to blocks and back ------------------------===//
 #ifndef MTP_RUNTIME_SESSION_INPUTS_H
 #define MTP_RUNTIME_SESSION_INPUTS_H
 
@@ -20,8 +20,8 @@ public:
   void assemble(const char *block, char *whole) const { toWhole(block, whole); }
 
   int64_t bytes() const { return blockBytes; }
-  /// One rank of those that hold the same block writes it: the one that is first
-  /// on every mesh axis that doesn't cut the tensor.
+  /// One rank of those that hold the same block writes it: the one that is
+  /// first on every mesh axis that doesn't cut the tensor.
   bool writesOutput() const { return writes; }
 
 private:
@@ -30,8 +30,8 @@ private:
   bool writes = true;
 };
 
-/// Fills memory of `type` with what must not reach a result: NaN and infinity in
-/// turn, large integers, true.
+/// Fills memory of `type` with what must not reach a result: NaN and infinity
+/// in turn, large integers, true.
 void poison(DType type, char *bytes, int64_t size);
 /// The same for memory of unknown type: NaN in every float type.
 void poisonArena(char *bytes, int64_t size);

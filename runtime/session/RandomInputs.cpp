@@ -45,7 +45,8 @@ int64_t integerAt(const Input &input, uint64_t key, int64_t i) {
   int64_t last = input.layout.shape.empty() ? 1 : input.layout.shape.back();
   if (input.random == "positions")
     return limited ? std::min(i % last, input.hi) : i % last;
-  int64_t lo = limited ? std::max<int64_t>(input.lo, std::min<int64_t>(0, input.hi)) : 0;
+  int64_t lo =
+      limited ? std::max<int64_t>(input.lo, std::min<int64_t>(0, input.hi)) : 0;
   int64_t hi = limited ? input.hi : 99;
   uint64_t span = static_cast<uint64_t>(hi) - static_cast<uint64_t>(lo) + 1;
   uint64_t bits = randomBits(key, static_cast<uint64_t>(i));
@@ -57,10 +58,11 @@ void fillFloats(const Input &input, uint64_t key, HostTensor &tensor) {
   int64_t n = tensor.elements(), size = byteSize(tensor.type);
   int64_t last = input.layout.shape.empty() ? 1 : input.layout.shape.back();
   for (int64_t i = 0; i < n; ++i) {
-    float value = input.random == "zeros"       ? 0.0f
-                  : input.random == "mask"      ? 1.0f
-                  : input.random == "positions" ? static_cast<float>(i % last)
-                                                : normalAt(key, static_cast<uint64_t>(i));
+    float value = input.random == "zeros"  ? 0.0f
+                  : input.random == "mask" ? 1.0f
+                  : input.random == "positions"
+                      ? static_cast<float>(i % last)
+                      : normalAt(key, static_cast<uint64_t>(i));
     convertElements(DType::F32, reinterpret_cast<const char *>(&value),
                     tensor.type, tensor.bytes.data() + i * size, 1);
   }

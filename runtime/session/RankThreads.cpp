@@ -75,10 +75,13 @@ void RankThreads::obey(Shared &shared, int index) {
   } catch (const RuntimeError &e) {
     crew.report(e.error);
   } catch (const std::bad_alloc &) {
-    crew.report({exits::BadInput, "memory",
-                 who + " is out of memory in " + crew.lastAction(index), {}});
+    crew.report({exits::BadInput,
+                 "memory",
+                 who + " is out of memory in " + crew.lastAction(index),
+                 {}});
   } catch (const std::exception &e) {
-    crew.report({exits::Internal, "internal",
+    crew.report({exits::Internal,
+                 "internal",
                  who + " failed in " + crew.lastAction(index) + ": " + e.what(),
                  {}});
   }
@@ -90,7 +93,8 @@ bool RankThreads::waitForAll(std::unique_lock<std::mutex> &lock) {
   while (!shared->finished.wait_for(lock, kPoll, done)) {
     if (!crew.stopped() && !stopRequested())
       continue;
-    double grace = stopRequested() ? kSignalGrace : std::max(1.0, crew.deadline());
+    double grace =
+        stopRequested() ? kSignalGrace : std::max(1.0, crew.deadline());
     return shared->finished.wait_for(lock, std::chrono::duration<double>(grace),
                                      done);
   }
@@ -109,8 +113,10 @@ bool RankThreads::run(Order order, Error &error) {
   if (!waitForAll(lock)) {
     left = true;
     if (int signal = stopRequested())
-      crew.report({128 + signal, "signal",
-                   "ended by signal " + std::to_string(signal), {}});
+      crew.report({128 + signal,
+                   "signal",
+                   "ended by signal " + std::to_string(signal),
+                   {}});
   }
   error = crew.firstError();
   return !error;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RankThreads.h - one operating-system thread a rank ------------------===//
+//===- RankThreads.h - one operating-system thread a rank -----------------===//
 #ifndef MTP_RUNTIME_SESSION_RANKTHREADS_H
 #define MTP_RUNTIME_SESSION_RANKTHREADS_H
 

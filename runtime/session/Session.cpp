@@ -134,8 +134,8 @@ bool ThreadSession::run(const TensorMap &inputs, TensorMap &outputs,
                         .emplace(output.name, HostTensor(output.layout.type,
                                                          output.layout.shape))
                         .first->second);
-  return threads.run(
-      [&](Rank &rank, int) { rank.getOutputs(entry, list); }, error);
+  return threads.run([&](Rank &rank, int) { rank.getOutputs(entry, list); },
+                     error);
 }
 
 bool ThreadSession::bench(const TensorMap &inputs, double seconds,
@@ -149,7 +149,8 @@ bool ThreadSession::bench(const TensorMap &inputs, double seconds,
   std::vector<double> all;
   auto begin = std::chrono::steady_clock::now();
   auto elapsed = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                         begin)
         .count();
   };
   while (static_cast<int>(all.size()) < kLeastRuns || elapsed() < seconds) {
@@ -159,8 +160,8 @@ bool ThreadSession::bench(const TensorMap &inputs, double seconds,
   }
   std::sort(all.begin(), all.end());
   size_t middle = all.size() / 2;
-  double median = all.size() % 2 ? all[middle]
-                                 : (all[middle - 1] + all[middle]) / 2;
+  double median =
+      all.size() % 2 ? all[middle] : (all[middle - 1] + all[middle]) / 2;
   times = {all.front(), median, all.back(), static_cast<int64_t>(all.size())};
   return true;
 }
@@ -185,27 +186,36 @@ int64_t ThreadSession::libraryBytesPerRank() const {
 /// What this build can't do, before anything is opened.
 Error checkOptions(const Artifact &artifact, const SessionOptions &options) {
   if (artifact.device != "cpu")
-    return {exits::NotPresent, "device",
+    return {exits::NotPresent,
+            "device",
             "the artifact was compiled for " + artifact.device +
                 ", which is not in this build",
             {}};
   if (options.comm == "mpi" || options.comm == "nccl" ||
       options.comm == "loopback")
-    return {exits::NotPresent, "communicator",
-            "communicator " + options.comm + " is not in this build", {}};
+    return {exits::NotPresent,
+            "communicator",
+            "communicator " + options.comm + " is not in this build",
+            {}};
   if (options.comm != "threads")
-    return {exits::Usage, "usage",
+    return {exits::Usage,
+            "usage",
             "unknown communicator '" + options.comm +
                 "'; there are: threads, mpi, nccl, loopback",
             {}};
   if (!(options.collectiveTimeout > 0) || options.collectiveTimeout > 1e9)
-    return {exits::Usage, "usage",
-            "the collective timeout must be above 0 and at most 1e9 seconds", {}};
-  if (options.threadsPerRank < 0 || options.threadsPerRank > 1024)
-    return {exits::Usage, "usage",
-            "threads per rank must be 1 to 1024 (0: as many as there are cores), "
-            "not " + std::to_string(options.threadsPerRank),
+    return {exits::Usage,
+            "usage",
+            "the collective timeout must be above 0 and at most 1e9 seconds",
             {}};
+  if (options.threadsPerRank < 0 || options.threadsPerRank > 1024)
+    return {
+        exits::Usage,
+        "usage",
+        "threads per rank must be 1 to 1024 (0: as many as there are cores), "
+        "not " +
+            std::to_string(options.threadsPerRank),
+        {}};
   return {};
 }
 
@@ -213,11 +223,12 @@ Error checkMemory(const Artifact &artifact) {
   MemoryNeed need = predictMemory(artifact);
   if (need.allRanks <= need.available)
     return {};
-  return {exits::BadInput, "memory",
+  return {exits::BadInput,
+          "memory",
           "the " + std::to_string(artifact.axes.ranks()) + " ranks need " +
               std::to_string(need.allRanks) + " bytes (" +
-              std::to_string(need.bytesPerRank) +
-              " each), more than the " + std::to_string(need.available) +
+              std::to_string(need.bytesPerRank) + " each), more than the " +
+              std::to_string(need.available) +
               " bytes that this machine or its cgroup has",
           {}};
 }
@@ -276,8 +287,10 @@ std::unique_ptr<Session> Session::create(Artifact artifact,
   } catch (const std::bad_alloc &) {
     error = {exits::BadInput, "memory", "out of memory while loading", {}};
   } catch (const std::exception &e) {
-    error = {exits::Internal, "internal",
-             std::string("cannot start the ranks: ") + e.what(), {}};
+    error = {exits::Internal,
+             "internal",
+             std::string("cannot start the ranks: ") + e.what(),
+             {}};
   }
   return nullptr;
 }

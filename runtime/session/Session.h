@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Session.h - a loaded artifact with its ranks running ----------------===//
+//===- Session.h - a loaded artifact with its ranks running ---------------===//
 //
 //   Error error;
 //   auto session = Session::create(std::move(artifact), options, error);
@@ -11,9 +11,9 @@
 // Nothing here throws or exits. A session is used by one thread at a time. Once
 // a rank has failed, the session is dead: every later call returns that error.
 //
-// If a rank doesn't end after a failure (it hangs in a kernel), the call returns
-// all the same and the rank's thread and memory are left behind: a tool then ends
-// its process with std::_Exit.
+// If a rank doesn't end after a failure (it hangs in a kernel), the call
+// returns all the same and the rank's thread and memory are left behind: a tool
+// then ends its process with std::_Exit.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_RUNTIME_SESSION_SESSION_H
@@ -36,8 +36,8 @@ struct SessionOptions {
   double collectiveTimeout = 60; ///< seconds
   int threadsPerRank = 0;        ///< 0: max(1, usable cores / ranks)
   int64_t seed = 0;
-  bool poison = false;    ///< fill padding and the fresh arena with NaN
-  std::string weightsDir; ///< look for weight files here, by base name
+  bool poison = false;     ///< fill padding and the fresh arena with NaN
+  std::string weightsDir;  ///< look for weight files here, by base name
   bool checkMemory = true; ///< refuse what the machine can't hold
   /// Compare weights with the hashes in the artifact; without need if the same
   /// process has just compiled it.
@@ -61,7 +61,8 @@ struct StepTimes {
 
 /// Predicted memory of a session against what the machine has.
 struct MemoryNeed {
-  int64_t bytesPerRank = 0; ///< parameters + largest arena + blocks of inputs/outputs
+  int64_t bytesPerRank =
+      0; ///< parameters + largest arena + blocks of inputs/outputs
   int64_t allRanks = 0;
   int64_t available = 0; ///< the least of physical memory and cgroup limits
 };
@@ -69,8 +70,8 @@ MemoryNeed predictMemory(const Artifact &artifact);
 
 /// Validates `inputs` (names, types, ranks, dims, ranges of integers) against
 /// the entry that fits, or against the first one if none does. Sets `entry`.
-/// Floats of another width are accepted where the program computes in f64, u16 as
-/// the bits of bf16.
+/// Floats of another width are accepted where the program computes in f64, u16
+/// as the bits of bf16.
 bool checkInputs(const Artifact &artifact, const TensorMap &inputs, int &entry,
                  Error &error);
 
@@ -81,10 +82,10 @@ std::vector<std::string> availableCommunicators();
 class Session {
 public:
   /// Checks the artifact against this machine, loads its object, starts one
-  /// thread a rank, loads the parameters of each. Returns null and sets `error`.
-  static std::unique_ptr<Session> create(Artifact artifact,
-                                         const SessionOptions &options,
-                                         Error &error);
+  /// thread a rank, loads the parameters of each. Returns null and sets
+  /// `error`.
+  static std::unique_ptr<Session>
+  create(Artifact artifact, const SessionOptions &options, Error &error);
   virtual ~Session() = default;
 
   /// The entry that takes inputs of these shapes, -1 if none does.
@@ -96,8 +97,8 @@ public:
   virtual bool run(const TensorMap &inputs, TensorMap &outputs,
                    Error &error) = 0;
 
-  /// Repeats the step on `inputs` for about `seconds` (at least 3 times) after a
-  /// warm-up.
+  /// Repeats the step on `inputs` for about `seconds` (at least 3 times) after
+  /// a warm-up.
   virtual bool bench(const TensorMap &inputs, double seconds, StepTimes &times,
                      Error &error) = 0;
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- AlignedBuffer.h - owned bytes on a cache-line border ----------------===//
+//===- AlignedBuffer.h - owned bytes on a cache-line border ---------------===//
 #ifndef MTP_RUNTIME_SUPPORT_ALIGNEDBUFFER_H
 #define MTP_RUNTIME_SUPPORT_ALIGNEDBUFFER_H
 

@@ -16,8 +16,8 @@ BoxCopy::BoxCopy(const std::vector<int64_t> &size,
   for (int64_t extent : size)
     if (extent == 0)
       return;
-  // From the innermost dim outwards: as long as all inner dims are whole on both
-  // sides the run grows, after that each dim is a loop.
+  // From the innermost dim outwards: as long as all inner dims are whole on
+  // both sides the run grows, after that each dim is a loop.
   runLength = elementBytes;
   int64_t sourceStep = elementBytes, targetStep = elementBytes;
   bool contiguous = true;
@@ -26,7 +26,8 @@ BoxCopy::BoxCopy(const std::vector<int64_t> &size,
     targetBase += targetStart[dim] * targetStep;
     if (contiguous) {
       runLength *= size[dim];
-      contiguous = size[dim] == sourceShape[dim] && size[dim] == targetShape[dim];
+      contiguous =
+          size[dim] == sourceShape[dim] && size[dim] == targetShape[dim];
     } else if (size[dim] > 1) {
       counts.push_back(size[dim]);
       sourceSteps.push_back(sourceStep);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Box.h - copies between parts of dense tensors -----------------------===//
+//===- Box.h - copies between parts of dense tensors ----------------------===//
 #ifndef MTP_RUNTIME_SUPPORT_BOX_H
 #define MTP_RUNTIME_SUPPORT_BOX_H
 

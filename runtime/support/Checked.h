@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Checked.h - arithmetic on untrusted sizes ---------------------------===//
+//===- Checked.h - arithmetic on untrusted sizes --------------------------===//
 #ifndef MTP_RUNTIME_SUPPORT_CHECKED_H
 #define MTP_RUNTIME_SUPPORT_CHECKED_H
 
@@ -17,7 +17,8 @@ inline bool checkedMul(int64_t a, int64_t b, int64_t &result) {
 inline bool checkedAdd(int64_t a, int64_t b, int64_t &result) {
   return a >= 0 && b >= 0 && !__builtin_add_overflow(a, b, &result);
 }
-/// Product of the extents. A zero extent doesn't hide an overflow of the others.
+/// Product of the extents. A zero extent doesn't hide an overflow of the
+/// others.
 inline bool checkedProduct(const std::vector<int64_t> &shape, int64_t &result) {
   int64_t product = 1;
   bool empty = false;

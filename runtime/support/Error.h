@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Error.h - what the runtime reports ----------------------------------===//
+//===- Error.h - what the runtime reports ---------------------------------===//
 #ifndef MTP_RUNTIME_SUPPORT_ERROR_H
 #define MTP_RUNTIME_SUPPORT_ERROR_H
 

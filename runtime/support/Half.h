@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Half.h - 16-bit floats ----------------------------------------------===//
+//===- Half.h - 16-bit floats ---------------------------------------------===//
 #ifndef MTP_RUNTIME_SUPPORT_HALF_H
 #define MTP_RUNTIME_SUPPORT_HALF_H
 

@@ -34,19 +34,21 @@ void compressPortable(uint32_t *state, const uint8_t *data, size_t blocks) {
       w[i] = uint32_t(data[4 * i]) << 24 | uint32_t(data[4 * i + 1]) << 16 |
              uint32_t(data[4 * i + 2]) << 8 | data[4 * i + 3];
     for (int i = 16; i < 64; ++i) {
-      uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^
-                    (w[i - 15] >> 3);
-      uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^
-                    (w[i - 2] >> 10);
+      uint32_t s0 =
+          std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
+      uint32_t s1 =
+          std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
       w[i] = w[i - 16] + s0 + w[i - 7] + s1;
     }
     uint32_t v[8];
     std::copy(state, state + 8, v);
     for (int i = 0; i < 64; ++i) {
-      uint32_t s1 = std::rotr(v[4], 6) ^ std::rotr(v[4], 11) ^ std::rotr(v[4], 25);
+      uint32_t s1 =
+          std::rotr(v[4], 6) ^ std::rotr(v[4], 11) ^ std::rotr(v[4], 25);
       uint32_t choice = (v[4] & v[5]) ^ (~v[4] & v[6]);
       uint32_t t1 = v[7] + s1 + choice + kRound[i] + w[i];
-      uint32_t s0 = std::rotr(v[0], 2) ^ std::rotr(v[0], 13) ^ std::rotr(v[0], 22);
+      uint32_t s0 =
+          std::rotr(v[0], 2) ^ std::rotr(v[0], 13) ^ std::rotr(v[0], 22);
       uint32_t majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
       uint32_t t2 = s0 + majority;
       v[7] = v[6];
@@ -74,7 +76,8 @@ bool hasShaInstructions() {
 /// The state is kept as the instructions want it: ABEF and CDGH.
 __attribute__((target("sha,sse4.1,ssse3"))) void
 compressSha(uint32_t *state, const uint8_t *data, size_t blocks) {
-  const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
+  const __m128i swap =
+      _mm_set_epi64x(0x0c0d0e0f08090a0bLL, 0x0405060700010203LL);
   __m128i low = _mm_loadu_si128(reinterpret_cast<__m128i *>(state));
   __m128i high = _mm_loadu_si128(reinterpret_cast<__m128i *>(state + 4));
   low = _mm_shuffle_epi32(low, 0xB1);
@@ -93,14 +96,14 @@ compressSha(uint32_t *state, const uint8_t *data, size_t blocks) {
       if (i >= 4) {
         // w[t] = w[t-16] + s0(w[t-15]) + w[t-7] + s1(w[t-2]), four at a time.
         __m128i sum = _mm_sha256msg1_epu32(w[i & 3], w[(i + 1) & 3]);
-        sum = _mm_add_epi32(
-            sum, _mm_alignr_epi8(w[(i + 3) & 3], w[(i + 2) & 3], 4));
+        sum = _mm_add_epi32(sum,
+                            _mm_alignr_epi8(w[(i + 3) & 3], w[(i + 2) & 3], 4));
         words = _mm_sha256msg2_epu32(sum, w[(i + 3) & 3]);
         w[i & 3] = words;
       }
       __m128i input = _mm_add_epi32(
-          words, _mm_load_si128(
-                     reinterpret_cast<const __m128i *>(kRound + 4 * i)));
+          words,
+          _mm_load_si128(reinterpret_cast<const __m128i *>(kRound + 4 * i)));
       cdgh = _mm_sha256rnds2_epu32(cdgh, abef, input);
       input = _mm_shuffle_epi32(input, 0x0E);
       abef = _mm_sha256rnds2_epu32(abef, cdgh, input);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Sha256.h - SHA-256 (FIPS 180-4) -------------------------------------===//
+//===- Sha256.h - SHA-256 (FIPS 180-4) ------------------------------------===//
 #ifndef MTP_RUNTIME_SUPPORT_SHA256_H
 #define MTP_RUNTIME_SUPPORT_SHA256_H
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- System.h - the machine and the process ------------------------------===//
+//===- System.h - the machine and the process -----------------------------===//
 #ifndef MTP_RUNTIME_SUPPORT_SYSTEM_H
 #define MTP_RUNTIME_SUPPORT_SYSTEM_H
 
@@ -16,8 +16,8 @@ int64_t availableMemory();
 /// Peak resident memory of this process, bytes.
 int64_t peakResidentBytes();
 
-/// Ends every rank of every session at its next instruction or while it waits in
-/// a collective; the call that is under way returns an error of exit code
+/// Ends every rank of every session at its next instruction or while it waits
+/// in a collective; the call that is under way returns an error of exit code
 /// 128 + `signal`, kind "signal". Async-signal-safe. 0 takes the order back.
 void requestStop(int signal);
 /// The signal given to requestStop, 0 if none.

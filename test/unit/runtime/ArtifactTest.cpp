@@ -29,7 +29,8 @@ TEST(Sha256, KnownDigests) {
   std::string million(1000000, 'a');
   Sha256 parts;
   for (size_t at = 0; at < million.size(); at += 977)
-    parts.update(million.data() + at, std::min<size_t>(977, million.size() - at));
+    parts.update(million.data() + at,
+                 std::min<size_t>(977, million.size() - at));
   EXPECT_EQ(parts.hexDigest(),
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
@@ -65,18 +66,19 @@ TEST(Artifact, EveryFlippedByteIsRefused) {
   }
 }
 
-/// The hash is right but the manifest isn't: either it still verifies or there is
-/// a message; it never crashes.
+/// The hash is right but the manifest isn't: either it still verifies or there
+/// is a message; it never crashes.
 TEST(Artifact, DamagedManifestsNeverCrash) {
   std::string bytes = multiplyAndGather(4, 2).serialize();
-  size_t manifest = static_cast<uint8_t>(bytes[8]) |
-                    static_cast<uint8_t>(bytes[9]) << 8;
+  size_t manifest =
+      static_cast<uint8_t>(bytes[8]) | static_cast<uint8_t>(bytes[9]) << 8;
   std::mt19937 random(2);
   int refused = 0;
   for (int i = 0; i < 3000; ++i) {
     std::string damaged = bytes, error;
     for (unsigned k = 0; k <= random() % 3; ++k)
-      damaged[32 + random() % manifest] = "0123456789-[]{}\",:e~a"[random() % 22];
+      damaged[32 + random() % manifest] =
+          "0123456789-[]{}\",:e~a"[random() % 22];
     Artifact a;
     bool ok = Artifact::parse(rehash(damaged), a, error);
     refused += !ok;
@@ -108,23 +110,28 @@ TEST(Artifact, VerifierNamesWhatIsWrong) {
   auto program = [](Artifact &a) -> auto & { return a.entries[0].program; };
   const Invalid cases[] = {
       {"mesh axis", [](Artifact &a) { a.axes.axes[0].size = 0; }},
-      {"more than 4096 ranks", [](Artifact &a) { a.axes.axes[0].size = 1 << 20; }},
+      {"more than 4096 ranks",
+       [](Artifact &a) { a.axes.axes[0].size = 1 << 20; }},
       {"used twice", [](Artifact &a) { a.axes.axes.push_back({"tp", 1}); }},
       {"no program", [](Artifact &a) { a.entries.clear(); }},
-      {"its shape needs", [](Artifact &a) { a.parameters[0].source.bytes = 3; }},
+      {"its shape needs",
+       [](Artifact &a) { a.parameters[0].source.bytes = 3; }},
       {"reaches past the data section",
        [](Artifact &a) { a.parameters[0].source.offset = 8; }},
       {"reaches past any file",
        [](Artifact &a) { a.parameters[0].source.offset = UINT64_MAX - 2; }},
-      {"negative extent", [](Artifact &a) { a.parameters[0].source.shape = {-4}; }},
+      {"negative extent",
+       [](Artifact &a) { a.parameters[0].source.shape = {-4}; }},
       {"larger than any memory",
        [](Artifact &a) { a.parameters[0].layout.shape = {int64_t(1) << 60}; }},
-      {"malformed SHA-256", [](Artifact &a) { a.parameters[0].source.sha256 = "x"; }},
+      {"malformed SHA-256",
+       [](Artifact &a) { a.parameters[0].source.sha256 = "x"; }},
       {"another shape",
        [](Artifact &a) { a.parameters[0].layout.shape = {3}; }},
       {"slice lies outside",
        [](Artifact &a) {
-         a.parameters[0].recipe = {{RecipeStep::Kind::Slice, {}, 0, INT64_MAX, 2}};
+         a.parameters[0].recipe = {
+             {RecipeStep::Kind::Slice, {}, 0, INT64_MAX, 2}};
        }},
       {"not a permutation of the dims",
        [](Artifact &a) {
@@ -136,7 +143,8 @@ TEST(Artifact, VerifierNamesWhatIsWrong) {
        }},
       {"mesh axis that does not exist",
        [](Artifact &a) { a.entries[0].inputs[0].layout.dims[0].axes = {5}; }},
-      {"unit 0", [](Artifact &a) { a.entries[0].inputs[0].layout.dims[0].unit = 0; }},
+      {"unit 0",
+       [](Artifact &a) { a.entries[0].inputs[0].layout.dims[0].unit = 0; }},
       {"reaches past its space",
        [&](Artifact &a) { program(a)[0].buffers[2].offset = 4; }},
       {"reaches past its space",
@@ -146,7 +154,8 @@ TEST(Artifact, VerifierNamesWhatIsWrong) {
       {"unknown kernel", [&](Artifact &a) { program(a)[0].index = 99; }},
       {"no grain", [&](Artifact &a) { program(a)[0].grain = 0; }},
       {"unknown collective", [&](Artifact &a) { program(a)[1].index = -1; }},
-      {"not started here", [&](Artifact &a) { program(a).erase(program(a).begin() + 1); }},
+      {"not started here",
+       [&](Artifact &a) { program(a).erase(program(a).begin() + 1); }},
       {"under way", [&](Artifact &a) { program(a).pop_back(); }},
       {"before it is done",
        [&](Artifact &a) {
@@ -161,9 +170,13 @@ TEST(Artifact, VerifierNamesWhatIsWrong) {
          a.collectiveSites[0].outShape = a.collectiveSites[0].inShape;
        }},
       {"ends no loop",
-       [&](Artifact &a) { program(a).push_back({Kind::LoopEnd, 0, {}, 1, 1, ""}); }},
+       [&](Artifact &a) {
+         program(a).push_back({Kind::LoopEnd, 0, {}, 1, 1, ""});
+       }},
       {"without an end",
-       [&](Artifact &a) { program(a).push_back({Kind::LoopBegin, 0, {}, 1, 1, ""}); }},
+       [&](Artifact &a) {
+         program(a).push_back({Kind::LoopBegin, 0, {}, 1, 1, ""});
+       }},
       {"do not follow from its extent",
        [](Artifact &a) { a.collectiveSites[0].extent = 9; }},
       {"not a permutation of its group",
@@ -173,9 +186,12 @@ TEST(Artifact, VerifierNamesWhatIsWrong) {
          site.outShape = site.inShape;
          site.sourceOf = {0, 0};
        }},
-      {"has no mesh axis", [](Artifact &a) { a.collectiveSites[0].axes.clear(); }},
+      {"has no mesh axis",
+       [](Artifact &a) { a.collectiveSites[0].axes.clear(); }},
       {"stands twice",
-       [](Artifact &a) { a.entries[0].inputs.push_back(a.entries[0].inputs[0]); }},
+       [](Artifact &a) {
+         a.entries[0].inputs.push_back(a.entries[0].inputs[0]);
+       }},
   };
   for (const Invalid &invalid : cases) {
     Artifact a = multiplyAndGather(4, 2);

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- CommunicatorTest.cpp - what every communicator must do --------------===//
+//===- CommunicatorTest.cpp - what every communicator must do -------------===//
 //
-// The suite runs on each communicator of the table at the end. What is expected is
-// computed from whole tensors and blockOf alone.
+// The suite runs on each communicator of the table at the end. What is expected
+// is computed from whole tensors and blockOf alone.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/comm/Communicator.h"
@@ -286,7 +286,8 @@ TEST_P(CommunicatorTest, AllGatherStripsPadding) {
             out.unpack(target);
             forEachValid(shape, after, c.mesh, comm.rank(),
                          [&](int64_t local, int64_t global) {
-                           ASSERT_EQ(out.values[local], static_cast<float>(global));
+                           ASSERT_EQ(out.values[local],
+                                     static_cast<float>(global));
                          });
           });
           ASSERT_FALSE(error) << error.message;
@@ -333,7 +334,8 @@ TEST_P(CommunicatorTest, ReduceScatterInsertsPadding) {
 
 TEST_P(CommunicatorTest, AllToAllMovesTheCut) {
   for (const MeshCase &c : meshCases(GetParam().spin))
-    for (auto [dim, splitDim] : {std::pair(0, 1), std::pair(1, 0), std::pair(2, 0)})
+    for (auto [dim, splitDim] :
+         {std::pair(0, 1), std::pair(1, 0), std::pair(2, 0)})
       for (int64_t extent : {3, 5, 8})
         for (int64_t other : {2, 7, 40}) {
           std::vector<int64_t> shape(3, 4);
@@ -365,7 +367,8 @@ TEST_P(CommunicatorTest, AllToAllMovesTheCut) {
             out.unpack(target);
             forEachValid(shape, after, c.mesh, comm.rank(),
                          [&](int64_t local, int64_t global) {
-                           ASSERT_EQ(out.values[local], static_cast<float>(global));
+                           ASSERT_EQ(out.values[local],
+                                     static_cast<float>(global));
                          });
           });
           ASSERT_FALSE(error) << error.message;
@@ -379,7 +382,8 @@ TEST_P(CommunicatorTest, PermuteReceivesFromItsSource) {
     site.inShape = site.outShape = {elements};
     site.sourceOf = {2, 0, 3, 1};
     Error error = run(mesh, {site}, [&](Communicator &comm) {
-      std::vector<float> in(elements, static_cast<float>(comm.rank())), out(elements);
+      std::vector<float> in(elements, static_cast<float>(comm.rank())),
+          out(elements);
       comm.start(0, reinterpret_cast<char *>(in.data()),
                  reinterpret_cast<char *>(out.data()));
       comm.done(0);
@@ -395,8 +399,8 @@ TEST_P(CommunicatorTest, ManyInARowAndOverlapped) {
   const int rounds = GetParam().spin ? 40 : 200;
   std::vector<CollectiveSite> sites;
   for (int i = 0; i < 6; ++i) {
-    sites.push_back(siteOf(Kind::AllReduce, i % 2 ? std::vector<int>{0}
-                                                  : std::vector<int>{1},
+    sites.push_back(siteOf(Kind::AllReduce,
+                           i % 2 ? std::vector<int>{0} : std::vector<int>{1},
                            DType::I32));
     sites[i].inShape = sites[i].outShape = {i < 3 ? 16 : 8000};
   }
@@ -448,20 +452,23 @@ TEST_P(CommunicatorTest, ARankThatDoesNotComeEndsAllWithinTwiceTheDeadline) {
           comm.done(0);
         },
         0.3);
-    std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    std::chrono::duration<double> took =
+        std::chrono::steady_clock::now() - begin;
     EXPECT_GE(took.count(), 0.3);
     EXPECT_LT(took.count(), 0.6 + 0.2);
     EXPECT_EQ(error.exitCode, 4);
     EXPECT_NE(error.message.find("all_reduce of 'h.0.mlp'"), std::string::npos);
     EXPECT_NE(error.message.find("arrived: rank 0, rank 2"), std::string::npos)
         << error.message;
-    EXPECT_NE(error.message.find("missing: rank 1 (last in"), std::string::npos);
+    EXPECT_NE(error.message.find("missing: rank 1 (last in"),
+              std::string::npos);
   }
 }
 
 TEST_P(CommunicatorTest, DifferentCollectivesAreAMismatch) {
   Mesh mesh{{{"tp", 2}}};
-  std::vector<CollectiveSite> sites(2, siteOf(Kind::AllReduce, {0}, DType::F32));
+  std::vector<CollectiveSite> sites(2,
+                                    siteOf(Kind::AllReduce, {0}, DType::F32));
   sites[0].inShape = sites[0].outShape = {4};
   sites[1].inShape = sites[1].outShape = {5};
   sites[1].node = "other";

@@ -22,7 +22,9 @@ protected:
     directory = pattern;
   }
   void TearDown() override { std::filesystem::remove_all(directory); }
-  std::string path(const std::string &file) const { return directory + "/" + file; }
+  std::string path(const std::string &file) const {
+    return directory + "/" + file;
+  }
   void write(const std::string &file, const std::string &bytes) const {
     std::ofstream(path(file), std::ios::binary) << bytes;
   }
@@ -73,7 +75,8 @@ TEST_F(FilesTest, NpzRoundTripsAndIsDeterministic) {
   EXPECT_EQ(headers.at("i16").type, DType::I16);
   EXPECT_EQ(headers.at("empty").shape, (std::vector<int64_t>{0, 4}));
   // Nothing is left beside.
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory), {}), 2);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory), {}),
+            2);
 }
 
 TEST_F(FilesTest, DamagedNpzNeverCrashes) {
@@ -109,18 +112,24 @@ TEST_F(FilesTest, NpyReadsFortranOrderAndBigEndian) {
   HostTensor tensor;
   ASSERT_TRUE(readTensorFile(path("f.npy"), tensor, error)) << error.message;
   EXPECT_EQ(std::string(tensor.bytes.data(), 6), std::string("\1\3\5\2\4\6"));
-  write("b.npy", npy("{'descr': '>i4', 'fortran_order': False, 'shape': (1,), }",
-                     std::string("\0\0\1\2", 4)));
+  write("b.npy",
+        npy("{'descr': '>i4', 'fortran_order': False, 'shape': (1,), }",
+            std::string("\0\0\1\2", 4)));
   ASSERT_TRUE(readTensorFile(path("b.npy"), tensor, error)) << error.message;
   EXPECT_EQ(*tensor.as<int32_t>(), 258);
   const std::pair<const char *, const char *> bad[] = {
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}", "bytes of data"},
-      {"{'descr': '<c8', 'fortran_order': False, 'shape': (0,)}", "not supported"},
-      {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}", "structured"},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}",
+       "bytes of data"},
+      {"{'descr': '<c8', 'fortran_order': False, 'shape': (0,)}",
+       "not supported"},
+      {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}",
+       "structured"},
       {"{'descr': '<f4', 'shape': ()}", "lacks"},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}",
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': "
+       "(99999999999999999999,)}",
        "too large"},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296,4294967296)}",
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': "
+       "(4294967296,4294967296)}",
        "larger than any memory"},
       {"", "expected"}};
   for (auto &[header, says] : bad) {
@@ -142,9 +151,11 @@ TEST_F(FilesTest, TensorProto) {
   write("b.pb", std::string("\x08\x01\x10\x01\x4a\x04\0\0\x80\x3f", 10));
   ASSERT_TRUE(readTensorFile(path("b.pb"), tensor, error)) << error.message;
   EXPECT_EQ(*tensor.as<float>(), 1.0f);
-  for (const char *bad : {"\x08", "\x08\x02\x10\x01\x4a\x04" "abcd",
-                          "\x08\xff\xff\xff\xff\x7f\x10\x01",
-                          "\x10\x08", "\x0b"}) {
+  for (const char *bad :
+       {"\x08",
+        "\x08\x02\x10\x01\x4a\x04"
+        "abcd",
+        "\x08\xff\xff\xff\xff\x7f\x10\x01", "\x10\x08", "\x0b"}) {
     write("bad.pb", bad);
     EXPECT_FALSE(readTensorFile(path("bad.pb"), tensor, error)) << bad;
     EXPECT_EQ(error.exitCode, 1);
@@ -162,9 +173,11 @@ TEST_F(FilesTest, TensorProto) {
 TEST_F(FilesTest, OutputDirectoryNamesFilesAfterKeys) {
   TensorMap tensors;
   tensors.emplace("a/b%", counted(DType::F32, {2}));
-  ASSERT_TRUE(writeOutputDirectory(path("out"), tensors, error)) << error.message;
+  ASSERT_TRUE(writeOutputDirectory(path("out"), tensors, error))
+      << error.message;
   HostTensor back;
-  ASSERT_TRUE(readTensorFile(path("out/a%2Fb%25.npy"), back, error)) << error.message;
+  ASSERT_TRUE(readTensorFile(path("out/a%2Fb%25.npy"), back, error))
+      << error.message;
   EXPECT_TRUE(same(back, tensors.at("a/b%")));
   std::ifstream file(path("out/index.json"));
   auto index = nlohmann::json::parse(file);
@@ -175,8 +188,10 @@ TEST_F(FilesTest, WhatCannotBeWrittenLeavesNothing) {
   EXPECT_FALSE(writeFileAtomically(path("no/such/file"), "x", error));
   EXPECT_NE(error.message.find("No such file"), std::string::npos);
   EXPECT_FALSE(writeFileAtomically(directory, "x", error));
-  EXPECT_FALSE(readNpz(path("missing.npz"), *std::make_unique<TensorMap>(), error));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory), {}), 0);
+  EXPECT_FALSE(
+      readNpz(path("missing.npz"), *std::make_unique<TensorMap>(), error));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory), {}),
+            0);
 }
 
 } // namespace

@@ -14,20 +14,21 @@ struct Row {
 };
 
 TEST(BlockOf, OneAxis) {
-  const Row rows[] = {{5, 1, 3, 2, {0, 2, 4}, {2, 2, 1}},
-                      {4, 1, 3, 2, {0, 2, 4}, {2, 2, 0}},
-                      {6, 1, 3, 2, {0, 2, 4}, {2, 2, 2}},
-                      {1, 1, 3, 1, {0, 1, 2}, {1, 0, 0}},
-                      {0, 1, 2, 0, {0, 0}, {0, 0}},
-                      {30 * 64, 64, 4, 512, {0, 512, 1024, 1536}, {512, 512, 512, 384}},
-                      {101, 1, 2, 51, {0, 51}, {51, 50}},
-                      {5, 2, 2, 4, {0, 4}, {4, 1}},
-                      {3, 4, 2, 4, {0, 4}, {3, 0}}};
+  const Row rows[] = {
+      {5, 1, 3, 2, {0, 2, 4}, {2, 2, 1}},
+      {4, 1, 3, 2, {0, 2, 4}, {2, 2, 0}},
+      {6, 1, 3, 2, {0, 2, 4}, {2, 2, 2}},
+      {1, 1, 3, 1, {0, 1, 2}, {1, 0, 0}},
+      {0, 1, 2, 0, {0, 0}, {0, 0}},
+      {30 * 64, 64, 4, 512, {0, 512, 1024, 1536}, {512, 512, 512, 384}},
+      {101, 1, 2, 51, {0, 51}, {51, 50}},
+      {5, 2, 2, 4, {0, 4}, {4, 1}},
+      {3, 4, 2, 4, {0, 4}, {3, 0}}};
   for (const Row &row : rows) {
     Mesh mesh{{{"tp", row.size}}};
     for (int64_t rank = 0; rank < row.size; ++rank) {
-      Block block = blockOf(row.extent, {{0}, row.unit}, mesh,
-                            mesh.coordinates(rank));
+      Block block =
+          blockOf(row.extent, {{0}, row.unit}, mesh, mesh.coordinates(rank));
       EXPECT_EQ(block.capacity, row.capacity) << row.extent;
       EXPECT_EQ(block.offset, row.offsets[rank]) << row.extent;
       EXPECT_EQ(block.valid, row.valid[rank]) << row.extent;

@@ -85,8 +85,8 @@ void checkRecipe(std::vector<int64_t> shape, std::vector<Step> recipe,
     parameter.layout.type = type;
     for (int64_t rank = 0; rank < 3; ++rank) {
       LoadedBlock block =
-          loadBlock(parameter, reinterpret_cast<const char *>(stored.data()), mesh,
-                    mesh.coordinates(rank));
+          loadBlock(parameter, reinterpret_cast<const char *>(stored.data()),
+                    mesh, mesh.coordinates(rank));
       std::vector<int64_t> capacity = parameter.layout.localShape(mesh);
       int64_t count = elementCount(capacity);
       std::vector<double> values(count);
@@ -120,7 +120,8 @@ TEST(ParameterLoader, RecipesCutsAndConversions) {
       checkRecipe({7, 5}, {transpose({1, 0})}, dim, unit);
       checkRecipe({4, 9, 5}, {transpose({2, 0, 1})}, dim, unit);
       checkRecipe({6, 12}, {slice(1, 4, 5)}, dim, unit);
-      checkRecipe({6, 12}, {reshape({6, 3, 4}), transpose({1, 0, 2})}, dim, unit);
+      checkRecipe({6, 12}, {reshape({6, 3, 4}), transpose({1, 0, 2})}, dim,
+                  unit);
       checkRecipe({6, 12}, {transpose({1, 0}), reshape({3, 24})}, dim, unit);
       checkRecipe({6, 12},
                   {slice(1, 2, 6), reshape({6, 2, 3}), transpose({2, 1, 0}),
@@ -167,10 +168,13 @@ TEST(Half, EveryBf16AndF16RoundTrips) {
 TEST(Half, RoundsToNearestEven) {
   std::mt19937 random(5);
   for (int i = 0; i < 200000; ++i) {
-    float value = std::ldexp(static_cast<float>(random()) / 4294967296.0f + 0.5f,
-                             static_cast<int>(random() % 50) - 30);
+    float value =
+        std::ldexp(static_cast<float>(random()) / 4294967296.0f + 0.5f,
+                   static_cast<int>(random() % 50) - 30);
     for (bool brain : {true, false}) {
-      auto down = [&](uint16_t h) { return brain ? bf16ToFloat(h) : f16ToFloat(h); };
+      auto down = [&](uint16_t h) {
+        return brain ? bf16ToFloat(h) : f16ToFloat(h);
+      };
       uint16_t half = brain ? floatToBf16(value) : floatToF16(value);
       double error = std::abs(double(down(half)) - value);
       for (int step : {-1, 1}) {
@@ -204,7 +208,8 @@ TEST(Convert, EdgesOfTypes) {
   EXPECT_EQ((convert<uint8_t>(DType::F64, -4.0, DType::U8)), 0);
   EXPECT_EQ((convert<int64_t>(DType::F32, NAN, DType::I64)), 0);
   EXPECT_EQ((convert<int64_t>(DType::I32, int32_t(-7), DType::I64)), -7);
-  EXPECT_EQ((convert<uint64_t>(DType::U64, UINT64_MAX, DType::U64)), UINT64_MAX);
+  EXPECT_EQ((convert<uint64_t>(DType::U64, UINT64_MAX, DType::U64)),
+            UINT64_MAX);
   EXPECT_EQ((convert<uint8_t>(DType::F32, 0.5f, DType::Bool)), 1);
   EXPECT_EQ((convert<uint8_t>(DType::Bool, uint8_t(9), DType::Bool)), 1);
   EXPECT_EQ((convert<double>(DType::F32, 0.1f, DType::F64)), double(0.1f));

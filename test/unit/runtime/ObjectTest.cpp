@@ -45,7 +45,8 @@ TEST(ElfCheck, DamagedObjectsNeverCrash) {
   for (int i = 0; i < 5000; ++i) {
     std::string damaged = bytes;
     for (unsigned k = 0; k <= random() % 4; ++k)
-      damaged[random() % (i % 2 ? bytes.size() : 1024)] = static_cast<char>(random());
+      damaged[random() % (i % 2 ? bytes.size() : 1024)] =
+          static_cast<char>(random());
     refusal(damaged);
   }
 }
@@ -81,9 +82,11 @@ TEST(LoadedObject, NamesWhatDoesNotFit) {
 
 TEST(CpuFeatures, KnowsLlvmNames) {
 #if defined(__x86_64__)
-  EXPECT_TRUE(missingCpuFeatures({"+sse2", "cmov", "64bit", "x87", "-avx512f"}).empty());
+  EXPECT_TRUE(missingCpuFeatures({"+sse2", "cmov", "64bit", "x87", "-avx512f"})
+                  .empty());
 #endif
-  EXPECT_EQ(missingCpuFeatures({"nonsense"}), std::vector<std::string>{"nonsense"});
+  EXPECT_EQ(missingCpuFeatures({"nonsense"}),
+            std::vector<std::string>{"nonsense"});
 }
 
 } // namespace

@@ -57,10 +57,12 @@ TEST(Session, ComputesTheSameOnAnyNumberOfRanks) {
           TensorMap outputs;
           Error error;
           for (int repeat = 0; repeat < 2; ++repeat) {
-            ASSERT_TRUE(session->run(inputX(rows), outputs, error)) << error.message;
+            ASSERT_TRUE(session->run(inputX(rows), outputs, error))
+                << error.message;
             const float *y = outputs.at("y").as<float>();
             for (int64_t i = 0; i < rows; ++i)
-              ASSERT_EQ(y[i], (static_cast<float>(i) - 1.5f) * static_cast<float>(i + 1));
+              ASSERT_EQ(y[i], (static_cast<float>(i) - 1.5f) *
+                                  static_cast<float>(i + 1));
           }
           int64_t local = (rows + ranks - 1) / ranks * 4;
           EXPECT_EQ(session->arenaBytesPerRank(), local);
@@ -75,7 +77,8 @@ TEST(Session, ComputesTheSameOnAnyNumberOfRanks) {
 TEST(Session, RunsFromSerializedBytes) {
   std::string error;
   Artifact artifact;
-  ASSERT_TRUE(Artifact::parse(multiplyAndGather(5, 2).serialize(), artifact, error));
+  ASSERT_TRUE(
+      Artifact::parse(multiplyAndGather(5, 2).serialize(), artifact, error));
   auto session = start(std::move(artifact));
   TensorMap outputs;
   Error failure;
@@ -86,21 +89,23 @@ TEST(Session, LoopsMathAndRankValues) {
   Artifact a = multiplyAndGather(6, 2);
   Entry &e = a.entries[0];
   BufferRef product = e.program[0].buffers[2];
-  Instruction exponent{Kind::Kernel, Exponent, {e.program[0].buffers[0], product}, 3, 1, "exp"};
+  Instruction exponent{
+      Kind::Kernel, Exponent, {e.program[0].buffers[0], product}, 3, 1, "exp"};
   Instruction add{Kind::Kernel, AddOne, {product}, 3, 1, "add"};
   Instruction begin{Kind::LoopBegin, 0, {}, 4, 1, "loop"};
   Instruction end{Kind::LoopEnd, 0, {}, 1, 1, "loop"};
   Instruction never = begin;
   never.count = 0;
-  e.program = {exponent, begin, add, begin, add, end, end, never, add, end,
-               e.program[1], e.program[2]};
+  e.program = {exponent, begin, add, begin, add,          end,
+               end,      never, add, end,   e.program[1], e.program[2]};
   auto session = start(a);
   TensorMap outputs;
   Error error;
   ASSERT_TRUE(session->run(inputX(6), outputs, error)) << error.message;
   for (int64_t i = 0; i < 6; ++i)
     EXPECT_FLOAT_EQ(outputs.at("y").as<float>()[i],
-                    std::exp(static_cast<float>(i) - 1.5f) + (i < 3 ? 0 : 3) + 20);
+                    std::exp(static_cast<float>(i) - 1.5f) + (i < 3 ? 0 : 3) +
+                        20);
 }
 
 TEST(Session, ReportsBadInputs) {
@@ -140,9 +145,13 @@ Artifact lookUpArtifact() {
   e.inputs[0].name = "index";
   e.inputs[0].layout = whole(DType::I64, {3});
   e.outputs[0].layout = whole(DType::F32, {3});
-  e.program = {{Kind::Kernel, LookUp,
+  e.program = {{Kind::Kernel,
+                LookUp,
                 {at(Space::Input, 0, 0, 24), at(Space::Parameter, 0, 0, 16),
-                 at(Space::Output, 0, 0, 12)}, 3, 1, "look_up"}};
+                 at(Space::Output, 0, 0, 12)},
+                3,
+                1,
+                "look_up"}};
   return a;
 }
 
@@ -163,7 +172,8 @@ TEST(Session, ChecksRangesOfInputs) {
   auto session = start(a);
   TensorMap outputs;
   Error error;
-  ASSERT_TRUE(session->run(indices({3, 0, 1}), outputs, error)) << error.message;
+  ASSERT_TRUE(session->run(indices({3, 0, 1}), outputs, error))
+      << error.message;
   EXPECT_EQ(outputs.at("y").as<float>()[0], 4);
   EXPECT_FALSE(session->run(indices({0, 9, 1}), outputs, error));
   EXPECT_EQ(error.message,
@@ -183,8 +193,9 @@ TEST(Session, ReportsFaultsOfKernels) {
 Artifact hangingArtifact() {
   Artifact a = multiplyAndGather(4, 2);
   auto &program = a.entries[0].program;
-  program.insert(program.begin(),
-                 {Kind::Kernel, Hang, {at(Space::RankValue, 1, 0, 8)}, 1, 1, "stuck"});
+  program.insert(
+      program.begin(),
+      {Kind::Kernel, Hang, {at(Space::RankValue, 1, 0, 8)}, 1, 1, "stuck"});
   return a;
 }
 
@@ -250,7 +261,8 @@ class WeightsTest : public testing::Test {
 protected:
   void SetUp() override {
     std::string pattern =
-        (std::filesystem::temp_directory_path() / "mtp-weights-XXXXXX").string();
+        (std::filesystem::temp_directory_path() / "mtp-weights-XXXXXX")
+            .string();
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     directory = pattern;
     artifact = multiplyAndGather(4, 2);
@@ -293,11 +305,12 @@ TEST_F(WeightsTest, ThatChangedOrAreShortAreRefused) {
   write("ab0123456789012345");
   EXPECT_NE(failure(artifact).message.find("changed since"), std::string::npos);
   write("ab0123");
-  EXPECT_NE(failure(artifact).message.find(
-                "lies at bytes 2 to 18 of '" + directory + "/w.bin', which has 6"),
+  EXPECT_NE(failure(artifact).message.find("lies at bytes 2 to 18 of '" +
+                                           directory + "/w.bin', which has 6"),
             std::string::npos);
   artifact.parameters[0].source.file = directory;
-  EXPECT_NE(failure(artifact).message.find("not a regular file"), std::string::npos);
+  EXPECT_NE(failure(artifact).message.find("not a regular file"),
+            std::string::npos);
 }
 
 TEST(Session, PacksConstantsOfMatrixProductsOnce) {
@@ -309,17 +322,24 @@ TEST(Session, PacksConstantsOfMatrixProductsOnce) {
   LibrarySite site;
   site.kind = "matmul";
   site.attributes = nlohmann::json::object();
-  site.operands = {{DType::F32, {2, 3}, {}}, {DType::F32, {3, 2}, {}},
+  site.operands = {{DType::F32, {2, 3}, {}},
+                   {DType::F32, {3, 2}, {}},
                    {DType::F32, {2, 2}, {}}};
   a.librarySites = {site};
   Entry &e = a.entries[0];
   e.inputs[0].layout = whole(DType::F32, {2, 3});
   e.inputs[0].dimNames.clear();
-  e.outputs = {{"y", cut(DType::F32, {2, 4}, 1)}, {"z", cut(DType::F32, {2, 4}, 1)}};
+  e.outputs = {{"y", cut(DType::F32, {2, 4}, 1)},
+               {"z", cut(DType::F32, {2, 4}, 1)}};
   auto call = [](int64_t output) {
-    return Instruction{Kind::Library, 0,
-                       {at(Space::Input, 0, 0, 24), at(Space::Parameter, 0, 0, 24),
-                        at(Space::Output, output, 0, 16)}, 1, 1, "product"};
+    return Instruction{Kind::Library,
+                       0,
+                       {at(Space::Input, 0, 0, 24),
+                        at(Space::Parameter, 0, 0, 24),
+                        at(Space::Output, output, 0, 16)},
+                       1,
+                       1,
+                       "product"};
   };
   e.program = {call(0), call(1)};
   auto session = start(a);
@@ -336,7 +356,8 @@ TEST(Session, PacksConstantsOfMatrixProductsOnce) {
       for (int column = 0; column < 4; ++column) {
         float sum = 0;
         for (int k = 0; k < 3; ++k)
-          sum += static_cast<float>(row * 3 + k) * static_cast<float>(k * 4 + column + 1);
+          sum += static_cast<float>(row * 3 + k) *
+                 static_cast<float>(k * 4 + column + 1);
         EXPECT_EQ(outputs.at(key).as<float>()[row * 4 + column], sum);
       }
   EXPECT_EQ(session->implementations().size(), 1u);
@@ -346,7 +367,8 @@ TEST(Session, BenchMeasuresSteps) {
   auto session = start(multiplyAndGather(1000, 2));
   StepTimes times;
   Error error;
-  ASSERT_TRUE(session->bench(inputX(1000), 0.05, times, error)) << error.message;
+  ASSERT_TRUE(session->bench(inputX(1000), 0.05, times, error))
+      << error.message;
   EXPECT_GE(times.runs, 3);
   EXPECT_LE(times.min, times.median);
   EXPECT_LE(times.median, times.max);
@@ -368,7 +390,8 @@ TEST(RandomInputs, AreValidAndDependOnTheSeedOnly) {
   wide.layout.type = DType::F64;
   Entry entry;
   entry.inputs = {ids, noise};
-  TensorMap first = randomInputs(a, entry, 1), again = randomInputs(a, entry, 1);
+  TensorMap first = randomInputs(a, entry, 1),
+            again = randomInputs(a, entry, 1);
   TensorMap other = randomInputs(a, entry, 2);
   entry.inputs = {wide};
   TensorMap doubles = randomInputs(a, entry, 1);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- TestArtifact.h - small artifacts made by hand -----------------------===//
+//===- TestArtifact.h - small artifacts made by hand ----------------------===//
 #ifndef MTP_TEST_UNIT_RUNTIME_TESTARTIFACT_H
 #define MTP_TEST_UNIT_RUNTIME_TESTARTIFACT_H
 
