@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <set>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <tuple>
 #include <unistd.h>
 
 using namespace mtp;
@@ -24,6 +26,29 @@ constexpr size_t kReadBytes = size_t(1) << 20;
 std::string weightOf(const Parameter &parameter) {
   return "weight '" + parameter.name + "'";
 }
+
+/// SHA-256 of the bytes of `source` in `file`, hex. Doesn't touch the mapping.
+std::string hashRange(const MappedFile &file, const Source &source,
+                      const std::string &what) {
+  Sha256 hash;
+  std::vector<char> buffer(std::min<uint64_t>(kReadBytes, source.bytes));
+  for (uint64_t at = 0; at < source.bytes;) {
+    size_t want = std::min<uint64_t>(buffer.size(), source.bytes - at);
+    ssize_t got = pread(file.descriptor(), buffer.data(), want,
+                        static_cast<off_t>(source.offset + at));
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got <= 0)
+      failWeights(what + ": cannot read '" + file.path() + "' at byte " +
+                  std::to_string(source.offset + at) +
+                  (got < 0 ? std::string(": ") + strerror(errno)
+                           : ": the file has no more"));
+    hash.update(buffer.data(), static_cast<size_t>(got));
+    at += static_cast<uint64_t>(got);
+  }
+  return hash.hexDigest();
+}
+
 } // namespace
 
 MappedFile::MappedFile(const std::string &path, const std::string &purpose)
@@ -88,43 +113,53 @@ WeightFiles::WeightFiles(Artifact &artifact, const std::string &weightsDir)
     pointers.push_back(file->data() + source.offset);
     fileOf.push_back(file.get());
   }
+  std::set<std::tuple<const char *, uint64_t, std::string>> seen;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Source &source = parameters[i].source;
+    if (!source.sha256.empty() &&
+        seen.emplace(pointers[i], source.bytes, source.sha256).second)
+      distinct.push_back(i);
+  }
 }
 
 void WeightFiles::checkHash(size_t index) const {
   const Parameter &parameter = parameters[index];
   const Source &source = parameter.source;
-  if (source.sha256.empty())
-    return;
-  Sha256 hash;
-  if (const MappedFile *file = fileOf[index]) {
-    std::vector<char> buffer(std::min<uint64_t>(kReadBytes, source.bytes));
-    for (uint64_t at = 0; at < source.bytes;) {
-      size_t want = std::min<uint64_t>(buffer.size(), source.bytes - at);
-      ssize_t got = pread(file->descriptor(), buffer.data(), want,
-                          static_cast<off_t>(source.offset + at));
-      if (got < 0 && errno == EINTR)
-        continue;
-      if (got <= 0)
-        failWeights(weightOf(parameter) + ": cannot read '" + file->path() +
-                    "' at byte " + std::to_string(source.offset + at) +
-                    (got < 0 ? std::string(": ") + strerror(errno)
-                             : ": it became shorter"));
-      hash.update(buffer.data(), static_cast<size_t>(got));
-      at += static_cast<uint64_t>(got);
-    }
-  } else {
-    hash.update(pointers[index], source.bytes);
-  }
-  std::string digest = hash.hexDigest();
+  std::string digest =
+      fileOf[index] ? hashRange(*fileOf[index], source, weightOf(parameter))
+                    : Sha256::hex(pointers[index], source.bytes);
   if (digest != source.sha256)
     failWeights(weightOf(parameter) +
-                " changed since the model was compiled: "
-                "bytes " +
+                " changed since the model was compiled: bytes " +
                 std::to_string(source.offset) + " to " +
                 std::to_string(source.offset + source.bytes) + " of '" +
                 (fileOf[index] ? fileOf[index]->path() : "the artifact") +
                 "' have SHA-256 " + digest + ", the artifact was made from " +
                 source.sha256);
+}
+
+bool mtp::hashSources(std::vector<Artifact> &artifacts, Error &error) {
+  std::map<std::string, std::unique_ptr<MappedFile>> files;
+  std::map<std::tuple<std::string, uint64_t, uint64_t>, std::string> known;
+  try {
+    for (Artifact &artifact : artifacts)
+      for (Parameter &parameter : artifact.parameters) {
+        Source &source = parameter.source;
+        if (source.kind != Source::Kind::File || !source.sha256.empty())
+          continue;
+        std::string &hash = known[{source.file, source.offset, source.bytes}];
+        auto &file = files[source.file];
+        if (!file)
+          file = std::make_unique<MappedFile>(source.file, weightOf(parameter));
+        if (hash.empty())
+          hash = hashRange(*file, source, weightOf(parameter));
+        source.sha256 = hash;
+      }
+    return true;
+  } catch (const RuntimeError &e) {
+    error = e.error;
+    return false;
+  }
 }
 
 void WeightFiles::release(size_t index) const {

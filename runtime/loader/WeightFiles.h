@@ -6,6 +6,7 @@
 
 #include "runtime/artifact/Artifact.h"
 #include "runtime/support/AlignedBuffer.h"
+#include "runtime/support/Error.h"
 
 #include <map>
 #include <memory>
@@ -46,6 +47,9 @@ public:
   /// The stored bytes of parameter `index`.
   const char *bytes(size_t index) const { return pointers[index]; }
 
+  /// Parameters whose sources cover all sources that have a hash: those that
+  /// share their bytes stand once.
+  const std::vector<size_t> &hashed() const { return distinct; }
   /// Throws RuntimeError if the bytes of parameter `index` don't have the hash
   /// of the artifact. Reads the file, leaves the mapping untouched.
   void checkHash(size_t index) const;
@@ -60,7 +64,12 @@ private:
   std::map<std::string, std::unique_ptr<MappedFile>> files;
   std::vector<const char *> pointers;
   std::vector<const MappedFile *> fileOf; ///< null if embedded
+  std::vector<size_t> distinct;
 };
+
+/// Fills the empty hashes of sources in files, so that whoever loads the
+/// artifacts later notices a changed file. Each range of bytes is read once.
+bool hashSources(std::vector<Artifact> &artifacts, Error &error);
 
 } // namespace mtp
 

@@ -46,11 +46,11 @@ void Rank::checkSources() {
   if (!world.options.checkSources)
     return;
   // Each rank checks its share; a failure of one stops all.
+  const std::vector<size_t> &hashed = world.files.hashed();
   auto ranks = static_cast<size_t>(world.crew->ranks());
-  for (size_t i = static_cast<size_t>(index); i < artifact.parameters.size();
-       i += ranks) {
+  for (size_t i = static_cast<size_t>(index); i < hashed.size(); i += ranks) {
     world.crew->checkStopped();
-    world.files.checkHash(i);
+    world.files.checkHash(hashed[i]);
   }
 }
 

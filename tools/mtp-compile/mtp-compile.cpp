@@ -3,6 +3,7 @@
 //===- mtp-compile.cpp - a model becomes an artifact
 //-----------------------===//
 #include "runtime/io/Npz.h"
+#include "runtime/loader/WeightFiles.h"
 #include "tools/common/ArtifactFile.h"
 #include "tools/common/Compile.h"
 #include "tools/common/PlanTable.h"
@@ -54,6 +55,8 @@ static bool compileArtifact(const Options &options, Report &report,
   }
   report.addArtifact(artifacts[0]);
   report.setPeakMemory();
+  if (!hashSources(artifacts, error))
+    return false;
   std::string bytes = serializeArtifacts(artifacts);
   if (!deliverExplanation(options, first, error) ||
       !writeFileAtomically(options.artifactFile, bytes, error))

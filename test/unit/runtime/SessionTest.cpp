@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/session/Session.h"
+#include "runtime/loader/WeightFiles.h"
 #include "runtime/support/Sha256.h"
 #include "test/unit/runtime/TestArtifact.h"
 
@@ -287,6 +288,19 @@ TEST_F(WeightsTest, AreMappedFromTheirFile) {
   Error error;
   ASSERT_TRUE(session->run(inputX(4), outputs, error)) << error.message;
   EXPECT_EQ(outputs.at("y").as<float>()[3], 6);
+}
+
+TEST_F(WeightsTest, GetTheHashesThatAreMissing) {
+  std::vector<Artifact> artifacts{artifact};
+  std::string &hash = artifacts[0].parameters[0].source.sha256, before = hash;
+  hash.clear();
+  Error error;
+  ASSERT_TRUE(hashSources(artifacts, error)) << error.message;
+  EXPECT_EQ(hash, before);
+  write("ab");
+  hash.clear();
+  EXPECT_FALSE(hashSources(artifacts, error));
+  EXPECT_NE(error.message.find("the file has no more"), std::string::npos);
 }
 
 TEST_F(WeightsTest, AreFoundInAnotherDirectory) {
