@@ -7,6 +7,7 @@
 #include <climits>
 #include <ctime>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,7 +17,9 @@ namespace {
 
 /// A sleeping rank looks this often whether it has to end.
 constexpr int64_t kSleepNanoseconds = 20'000'000;
-/// A spinning rank goes to sleep after this long.
+/// A spinning rank offers its core after the first time (other programs may
+/// have pushed both ranks onto one) and goes to sleep after the second.
+constexpr auto kBusyTime = std::chrono::microseconds(20);
 constexpr auto kSpinTime = std::chrono::microseconds(1000);
 
 bool reached(uint32_t value, uint32_t target) {
@@ -86,7 +89,10 @@ bool Crew::wait(std::atomic<uint32_t> &counter, uint32_t target) {
     return true;
   auto begin = Clock::now();
   if (spin)
-    while (Clock::now() - begin < kSpinTime) {
+    for (auto passed = Clock::duration(); passed < kSpinTime;
+         passed = Clock::now() - begin) {
+      if (passed > kBusyTime)
+        sched_yield();
       for (int i = 0; i < 32; ++i) {
         if (reached(counter.load(std::memory_order_acquire), target))
           return true;
