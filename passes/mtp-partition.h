@@ -14,6 +14,10 @@
 
 namespace mtp::partition {
 
+/// What padding becomes before a reduction: 0 for a sum, the lowest value for a
+/// maximum, the highest for a minimum.
+mlir::TypedAttr neutralElement(mlir::Builder &builder, mlir::Type element, Kind reduction);
+
 /// Scalars that differ from rank to rank, each made once a function.
 class RankScalars {
 public:

@@ -109,7 +109,7 @@ class Mtp_RuleTrait<string rule, string linear>
 /// The rule in one line, see ShardingRule.h.
 class ShardingRule<string rule, string linear = "">
     : TraitList<[Mtp_RuleTrait<rule, linear>, Mtp_ShardingOpInterface]>;
-/// The rule is computed by `getShardingRule` of the op (OpRules.cpp).
+/// The rule is computed by `buildShardingRule` of the op (OpRules.cpp).
 defvar ComputedRule = DeclareOpInterfaceMethods<Mtp_ShardingOpInterface>;
 
 class Mtp_Op<string mnemonic, list<Trait> traits = []> : Op<Mtp_Dialect, mnemonic, traits>;

@@ -13,8 +13,14 @@ def Mtp_ShardingOpInterface : OpInterface<"ShardingOpInterface"> {
     the trait `ShardingRule<text, linear>`; ops whose rule depends on attributes
     or shapes implement the method.
   }];
-  let methods = [InterfaceMethod<"The sharding rule, checked against the shapes.",
-    "::mlir::FailureOr<::mtp::ShardingRule>", "getShardingRule", (ins)>];
+  let methods = [InterfaceMethod<"Builds the sharding rule and checks it against the shapes.",
+    "::mlir::FailureOr<::mtp::ShardingRule>", "buildShardingRule", (ins)>];
+  let extraClassDeclaration = [{
+    /// The sharding rule, checked against the shapes.
+    ::mlir::FailureOr<::mtp::ShardingRule> getShardingRule() {
+      return ::mtp::detail::takeRule(getOperation(), buildShardingRule());
+    }
+  }];
   let verify = [{ return ::mtp::detail::verifySharding($_op); }];
 }
 

@@ -44,16 +44,16 @@ static FailureOr<ShardingRule> sourceRule(Operation *op, FactorKind kind) {
   return builder.build();
 }
 
-FailureOr<ShardingRule> ParameterOp::getShardingRule() {
+FailureOr<ShardingRule> ParameterOp::buildShardingRule() {
   return sourceRule(*this, FactorKind::Parallel);
 }
 
-FailureOr<ShardingRule> ConstantOp::getShardingRule() {
+FailureOr<ShardingRule> ConstantOp::buildShardingRule() {
   bool splat = isa<SplatElementsAttr>(getValue());
   return sourceRule(*this, splat ? FactorKind::Parallel : FactorKind::Whole);
 }
 
-FailureOr<ShardingRule> IotaOp::getShardingRule() {
+FailureOr<ShardingRule> IotaOp::buildShardingRule() {
   if (failed(checkDim(*this, getResult(), getDim())))
     return failure();
   return sourceRule(*this, FactorKind::Parallel);
@@ -63,14 +63,14 @@ FailureOr<ShardingRule> IotaOp::getShardingRule() {
 // Elementwise
 //===----------------------------------------------------------------------===//
 
-FailureOr<ShardingRule> MaxOp::getShardingRule() {
+FailureOr<ShardingRule> MaxOp::buildShardingRule() {
   auto rule = elementwiseRule(*this, "");
   if (succeeded(rule))
     rule->passesMax = true;
   return rule;
 }
 
-FailureOr<ShardingRule> MinOp::getShardingRule() {
+FailureOr<ShardingRule> MinOp::buildShardingRule() {
   auto rule = elementwiseRule(*this, "");
   if (succeeded(rule))
     rule->passesMin = true;
@@ -83,7 +83,7 @@ static bool widens(Type from, Type to) {
   return a && b && b.getFPMantissaWidth() >= a.getFPMantissaWidth() && b.getWidth() >= a.getWidth();
 }
 
-FailureOr<ShardingRule> ConvertOp::getShardingRule() {
+FailureOr<ShardingRule> ConvertOp::buildShardingRule() {
   bool linear = widens(typeOf(getInput()).getElementType(), typeOf(getResult()).getElementType());
   return elementwiseRule(*this, linear ? "0" : "");
 }
@@ -92,7 +92,7 @@ FailureOr<ShardingRule> ConvertOp::getShardingRule() {
 // Moving elements
 //===----------------------------------------------------------------------===//
 
-FailureOr<ShardingRule> ReshapeOp::getShardingRule() {
+FailureOr<ShardingRule> ReshapeOp::buildShardingRule() {
   ShardingRule rule;
   auto from = typeOf(getInput()), to = typeOf(getResult());
   if (from.getNumElements() != to.getNumElements())
@@ -104,7 +104,7 @@ FailureOr<ShardingRule> ReshapeOp::getShardingRule() {
   return rule;
 }
 
-FailureOr<ShardingRule> TransposeOp::getShardingRule() {
+FailureOr<ShardingRule> TransposeOp::buildShardingRule() {
   int64_t rank = typeOf(getInput()).getRank();
   SmallVector<bool> seen(rank, false);
   for (int64_t dim : getPerm()) {
@@ -121,7 +121,7 @@ FailureOr<ShardingRule> TransposeOp::getShardingRule() {
   return builder.build();
 }
 
-FailureOr<ShardingRule> BroadcastOp::getShardingRule() {
+FailureOr<ShardingRule> BroadcastOp::buildShardingRule() {
   auto from = typeOf(getInput()), to = typeOf(getResult());
   int64_t extra = to.getRank() - from.getRank();
   if (extra < 0)
@@ -152,7 +152,7 @@ static FailureOr<ShardingRule> allBut(Operation *op, unsigned operand, unsigned 
   return builder.build();
 }
 
-FailureOr<ShardingRule> StridedSliceOp::getShardingRule() {
+FailureOr<ShardingRule> StridedSliceOp::buildShardingRule() {
   if (failed(checkDim(*this, getInput(), getDim())) ||
       failed(checkRank(*this, getResult(), typeOf(getInput()).getRank(), "the result")))
     return failure();
@@ -161,7 +161,7 @@ FailureOr<ShardingRule> StridedSliceOp::getShardingRule() {
   return allBut(*this, 0, 0, getDim(), builder);
 }
 
-FailureOr<ShardingRule> ConcatOp::getShardingRule() {
+FailureOr<ShardingRule> ConcatOp::buildShardingRule() {
   if (getInputs().empty())
     return emitOpError() << "needs an operand";
   if (failed(checkDim(*this, getResult(), getDim())))
@@ -183,7 +183,7 @@ FailureOr<ShardingRule> ConcatOp::getShardingRule() {
   return builder.build();
 }
 
-FailureOr<ShardingRule> PadOp::getShardingRule() {
+FailureOr<ShardingRule> PadOp::buildShardingRule() {
   auto from = typeOf(getInput()), to = typeOf(getResult());
   if (failed(checkRank(*this, getResult(), from.getRank(), "the result")))
     return failure();
@@ -201,7 +201,7 @@ FailureOr<ShardingRule> PadOp::getShardingRule() {
   return builder.build();
 }
 
-FailureOr<ShardingRule> GatherOp::getShardingRule() {
+FailureOr<ShardingRule> GatherOp::buildShardingRule() {
   auto data = typeOf(getData()), indices = typeOf(getIndices());
   int64_t dim = getDim(), rank = data.getRank() + indices.getRank() - 1;
   if (failed(checkDim(*this, getData(), dim)) || failed(checkRank(*this, getResult(), rank, "the result")))
@@ -222,7 +222,7 @@ FailureOr<ShardingRule> GatherOp::getShardingRule() {
   return builder.build();
 }
 
-FailureOr<ShardingRule> GatherElementsOp::getShardingRule() {
+FailureOr<ShardingRule> GatherElementsOp::buildShardingRule() {
   int64_t rank = typeOf(getData()).getRank();
   if (failed(checkDim(*this, getData(), getDim())) ||
       failed(checkRank(*this, getIndices(), rank, "the index tensor")) ||
@@ -243,7 +243,7 @@ FailureOr<ShardingRule> GatherElementsOp::getShardingRule() {
   return builder.build();
 }
 
-FailureOr<ShardingRule> GatherNdOp::getShardingRule() {
+FailureOr<ShardingRule> GatherNdOp::buildShardingRule() {
   auto data = typeOf(getData()), indices = typeOf(getIndices());
   int64_t batch = getBatchDims(), tupleDim = indices.getRank() - 1;
   if (tupleDim < 0 || batch < 0 || batch > tupleDim || batch > data.getRank())
@@ -279,7 +279,7 @@ static void setScatterLinear(ShardingRule &rule, Combine combine) {
     rule.linear = {0b101u};
 }
 
-FailureOr<ShardingRule> ScatterElementsOp::getShardingRule() {
+FailureOr<ShardingRule> ScatterElementsOp::buildShardingRule() {
   int64_t rank = typeOf(getData()).getRank();
   for (Value value : {getIndices(), getUpdates(), getResult()})
     if (failed(checkRank(*this, value, rank, "a tensor")))
@@ -301,7 +301,7 @@ FailureOr<ShardingRule> ScatterElementsOp::getShardingRule() {
   return builder.build();
 }
 
-FailureOr<ShardingRule> ScatterNdOp::getShardingRule() {
+FailureOr<ShardingRule> ScatterNdOp::buildShardingRule() {
   auto data = typeOf(getData()), indices = typeOf(getIndices());
   int64_t tupleDim = indices.getRank() - 1;
   int64_t tuple = tupleDim < 0 ? 0 : indices.getDimSize(tupleDim);
@@ -332,7 +332,7 @@ FailureOr<ShardingRule> ScatterNdOp::getShardingRule() {
 // Contractions
 //===----------------------------------------------------------------------===//
 
-FailureOr<ShardingRule> MatMulOp::getShardingRule() {
+FailureOr<ShardingRule> MatMulOp::buildShardingRule() {
   static const RuleText texts[] = {
       RuleText::parse("(...,m,k),(...,k,n)->(...,m,n)", "0|1"),
       RuleText::parse("(...,m,k),(...,n,k)->(...,m,n)", "0|1"),
@@ -352,7 +352,7 @@ FailureOr<ShardingRule> MatMulOp::getShardingRule() {
   return rule;
 }
 
-FailureOr<ShardingRule> ConvolutionOp::getShardingRule() {
+FailureOr<ShardingRule> ConvolutionOp::buildShardingRule() {
   int64_t rank = typeOf(getInput()).getRank();
   if (rank < 3)
     return emitOpError() << "input has rank " << rank << ", expected 3 or more";
@@ -377,7 +377,7 @@ FailureOr<ShardingRule> ConvolutionOp::getShardingRule() {
   return builder.build();
 }
 
-FailureOr<ShardingRule> AttentionOp::getShardingRule() {
+FailureOr<ShardingRule> AttentionOp::buildShardingRule() {
   for (Value value : {getQuery(), getKey(), getValue(), getResult()})
     if (failed(checkRank(*this, value, 4, "a tensor")))
       return failure();
@@ -448,7 +448,7 @@ static FailureOr<ShardingRule> reduceRule(Operation *op, ArrayRef<int64_t> dims,
   return builder.build();
 }
 
-FailureOr<ShardingRule> ReduceSumOp::getShardingRule() {
+FailureOr<ShardingRule> ReduceSumOp::buildShardingRule() {
   return reduceRule(*this, getDims(), getKeep(), Kind::PSum, FactorKind::Parallel);
 }
 
@@ -457,24 +457,24 @@ FailureOr<ShardingRule> ReduceSumOp::getShardingRule() {
 static FactorKind extremumFactor(Value input) {
   return isFloat(input) ? FactorKind::Whole : FactorKind::Parallel;
 }
-FailureOr<ShardingRule> ReduceMaxOp::getShardingRule() {
+FailureOr<ShardingRule> ReduceMaxOp::buildShardingRule() {
   return reduceRule(*this, getDims(), getKeep(), Kind::PMax, extremumFactor(getInput()));
 }
-FailureOr<ShardingRule> ReduceMinOp::getShardingRule() {
+FailureOr<ShardingRule> ReduceMinOp::buildShardingRule() {
   return reduceRule(*this, getDims(), getKeep(), Kind::PMin, extremumFactor(getInput()));
 }
-FailureOr<ShardingRule> ReduceProdOp::getShardingRule() {
+FailureOr<ShardingRule> ReduceProdOp::buildShardingRule() {
   return reduceRule(*this, getDims(), getKeep(), Kind::PSum, FactorKind::Whole);
 }
 
-FailureOr<ShardingRule> ArgMaxOp::getShardingRule() {
+FailureOr<ShardingRule> ArgMaxOp::buildShardingRule() {
   return reduceRule(*this, {static_cast<int64_t>(getDim())}, false, Kind::PMax, FactorKind::Whole);
 }
-FailureOr<ShardingRule> ArgMinOp::getShardingRule() {
+FailureOr<ShardingRule> ArgMinOp::buildShardingRule() {
   return reduceRule(*this, {static_cast<int64_t>(getDim())}, false, Kind::PMin, FactorKind::Whole);
 }
 
-FailureOr<ShardingRule> TopKOp::getShardingRule() {
+FailureOr<ShardingRule> TopKOp::buildShardingRule() {
   int64_t rank = typeOf(getInput()).getRank(), dim = getDim();
   if (failed(checkDim(*this, getInput(), dim)) || failed(checkRank(*this, getValues(), rank, "the first result")) ||
       failed(checkRank(*this, getIndices(), rank, "the second result")))
@@ -504,11 +504,11 @@ static FailureOr<ShardingRule> alongRule(Operation *op, int64_t dim, uint32_t li
   return builder.build();
 }
 
-FailureOr<ShardingRule> CumsumOp::getShardingRule() { return alongRule(*this, getDim(), 1u); }
-FailureOr<ShardingRule> SoftmaxOp::getShardingRule() { return alongRule(*this, getDim(), 0); }
-FailureOr<ShardingRule> LogSoftmaxOp::getShardingRule() { return alongRule(*this, getDim(), 0); }
+FailureOr<ShardingRule> CumsumOp::buildShardingRule() { return alongRule(*this, getDim(), 1u); }
+FailureOr<ShardingRule> SoftmaxOp::buildShardingRule() { return alongRule(*this, getDim(), 0); }
+FailureOr<ShardingRule> LogSoftmaxOp::buildShardingRule() { return alongRule(*this, getDim(), 0); }
 
-FailureOr<ShardingRule> LayerNormOp::getShardingRule() {
+FailureOr<ShardingRule> LayerNormOp::buildShardingRule() {
   int64_t rank = typeOf(getInput()).getRank(), normed = typeOf(getScale()).getRank();
   if (normed > rank || normed < 1)
     return emitOpError() << "scale of rank " << normed << " does not fit an input of rank " << rank;
@@ -528,7 +528,7 @@ FailureOr<ShardingRule> LayerNormOp::getShardingRule() {
   return builder.build();
 }
 
-FailureOr<ShardingRule> RotaryOp::getShardingRule() {
+FailureOr<ShardingRule> RotaryOp::buildShardingRule() {
   int64_t rank = typeOf(getInput()).getRank();
   if (rank < 2)
     return emitOpError() << "input has rank " << rank << ", expected 2 or more";

@@ -138,6 +138,9 @@ constexpr bool wellFormed(std::string_view s) {
 /// Verifier of ShardingOpInterface: the rule fits the shapes, and, if types
 /// carry layouts, every mesh axis is one of the cases of Strategy.h.
 mlir::LogicalResult verifySharding(mlir::Operation *op);
+/// The rule as an op builds it becomes the rule that everything takes. The
+/// identity (TakeRule.cpp); test/fuzz links another one that changes rules.
+mlir::FailureOr<ShardingRule> takeRule(mlir::Operation *op, mlir::FailureOr<ShardingRule> built);
 } // namespace detail
 
 /// ODS trait `ShardingRule<text, linear>`.
@@ -147,7 +150,7 @@ struct ShardingRuleTrait {
   template <typename ConcreteOp>
   class Impl : public mlir::OpTrait::TraitBase<ConcreteOp, Impl> {
   public:
-    mlir::FailureOr<ShardingRule> getShardingRule() {
+    mlir::FailureOr<ShardingRule> buildShardingRule() {
       static const RuleText text = RuleText::parse(Text.data, Linear.data);
       return instantiateRule(text, this->getOperation());
     }
