@@ -87,24 +87,6 @@ Value FunctionPartitioner::loadBlock(OpResult result, FlatSymbolRefAttr source, 
 // Padding
 //===----------------------------------------------------------------------===//
 
-/// The neutral element of a reduction.
-static TypedAttr neutralElement(Builder &builder, Type element, Kind reduction) {
-  if (auto type = dyn_cast<FloatType>(element)) {
-    const llvm::fltSemantics &semantics = type.getFloatSemantics();
-    APFloat value = reduction == Kind::PSum ? APFloat::getZero(semantics)
-                                            : APFloat::getInf(semantics, reduction == Kind::PMax);
-    return builder.getFloatAttr(type, value);
-  }
-  unsigned bits = element.getIntOrFloatBitWidth();
-  bool isUnsigned = bits == 1 || element.isUnsignedInteger();
-  APInt value = APInt::getZero(bits);
-  if (reduction == Kind::PMax)
-    value = isUnsigned ? APInt::getMinValue(bits) : APInt::getSignedMinValue(bits);
-  else if (reduction == Kind::PMin)
-    value = isUnsigned ? APInt::getMaxValue(bits) : APInt::getSignedMaxValue(bits);
-  return builder.getIntegerAttr(element, value);
-}
-
 Value FunctionPartitioner::maskDim(OpOperand &operand, Value local, int64_t dim, Kind reduction) {
   // The loader fills the padding of stored blocks with zero.
   if (reduction == Kind::PSum && local.getDefiningOp<spmd::ParameterOp>())
