@@ -3,6 +3,7 @@
 #include "tools/common/WaitPolicy.h"
 
 #include <cstdlib>
+#include <initializer_list>
 #include <unistd.h>
 
 /// About 20 us, a few times what it takes to start a parallel region.
