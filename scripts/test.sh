@@ -54,6 +54,17 @@ sanitized() { # name, sanitizers
   unit "build-$1" "$1"
 }
 
+# A command without results of its own: one test.
+whole() { # name, command...
+  local name=$1 result="" code=0
+  shift
+  "$@" >"$results/$name.log" 2>&1 || code=$?
+  tail -n 30 "$results/$name.log"
+  [ "$code" -eq 0 ] || result="<failure message='exit code $code'/>"
+  printf '<testsuite><testcase classname="%s" name="all">%s</testcase></testsuite>\n' \
+    "$name" "$result" >"$results/$name.xml"
+}
+
 lit() { lit-22 -sv --xunit-xml-output="$results/lit.xml" build/test; }
 
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
@@ -61,6 +72,9 @@ export TSAN_OPTIONS=suppressions=$root/scripts/tsan.supp
 step sources "$python" scripts/check_sources.py --junit "$results/sources.xml"
 step unit unit build unit
 step lit lit
+for kind in node opset structure; do
+  step onnx-$kind whole onnx-$kind "$python" test/onnx/${kind}_tests.py build/bin/mtp-run
+done
 step models "$python" test/models/run_models.py --jobs "$jobs" --junit "$results/models.xml" \
   --cache-dir build/test-cache
 step limits "$python" test/models/check_limits.py --junit "$results/limits.xml"
