@@ -117,6 +117,15 @@ static void sizeLoneFactors(ShardingRule &rule, ValueRange values,
         rule.factors[dim[0]].size = std::max(rule.factors[dim[0]].size, extent);
 }
 
+/// A dimension of size 0 broadcasts ones to nothing.
+static void sizeEmptyFactors(ShardingRule &rule, ValueRange values,
+                             ArrayRef<TensorFactors> all) {
+  for (auto [value, tensor] : llvm::zip_equal(values, all))
+    for (auto [extent, dim] : llvm::zip_equal(tensorType(value).getShape(), tensor))
+      if (dim.size() == 1 && extent == 0 && rule.factors[dim[0]].size == 1)
+        rule.factors[dim[0]].size = 0;
+}
+
 static LogicalResult checkSizes(Operation *op, ShardingRule &rule, ValueRange values,
                                 MutableArrayRef<TensorFactors> all,
                                 StringRef what, bool mayBroadcast) {
@@ -149,6 +158,8 @@ static LogicalResult checkSizes(Operation *op, ShardingRule &rule, ValueRange va
 FailureOr<ShardingRule> RuleBuilder::build() {
   sizeLoneFactors(rule, op->getOperands(), rule.operands);
   sizeLoneFactors(rule, op->getResults(), rule.results);
+  sizeEmptyFactors(rule, op->getOperands(), rule.operands);
+  sizeEmptyFactors(rule, op->getResults(), rule.results);
   if (failed(checkSizes(op, rule, op->getOperands(), rule.operands, "operand", true)) ||
       failed(checkSizes(op, rule, op->getResults(), rule.results, "result", false)))
     return failure();

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/frontend/onnx/TensorReader.h"
 #include "compiler/frontend/onnx/import/Importer.h"
 #include "runtime/support/Checked.h"
 
@@ -188,10 +189,8 @@ private:
   }
 
   bool cast(Constant &result) {
-    static const std::map<int64_t, DType> types = {{1, DType::F32}, {6, DType::I32}, {7, DType::I64},
-                                                   {9, DType::Bool}, {11, DType::F64}};
-    auto to = types.find(n.intAttr("to", 0));
-    return to != types.end() && convertTo(n.importer.effective(to->second), result);
+    DType to;
+    return dtypeOf(n.intAttr("to", 0), to) && convertTo(n.importer.effective(to), result);
   }
 
   bool convertTo(DType type, Constant &result) {

@@ -6,6 +6,8 @@
 #include "compiler/frontend/onnx/DimBinder.h"
 #include "compiler/frontend/onnx/import/InputRanges.h"
 
+#include "llvm/ADT/StringSwitch.h"
+
 using namespace mlir;
 using namespace mtp;
 using namespace mtp::onnx;
@@ -63,6 +65,14 @@ void Importer::addInputs() {
       failInput("input '" + info.name + "' is of type " + info.foreignType + ", which mtp does not have");
     infos.push_back(info);
   }
+  std::set<std::string> taken = initializers;
+  for (const ValueInfo &info : model.graph.inputs)
+    taken.insert(info.name);
+  for (const Node &node : model.graph.nodes)
+    for (const std::string &name : node.outputs)
+      if (taken.count(name))
+        failInput("value '" + name + "' is produced by node '" + node.name + "' and is an input or initializer too",
+                  {node.name});
   addInitializers(model.graph, rootFrame, overridden);
   std::vector<Shape> shapes = DimBinder(options, warnings).bind(infos);
   for (auto [index, info] : llvm::enumerate(infos)) {
@@ -220,6 +230,29 @@ std::map<std::string, onnx::Attribute> Importer::bind(const std::map<std::string
   return bound;
 }
 
+static bool accepts(Accepts accepted, DType type) {
+  switch (accepted) {
+  case Accepts::Anything: return true;
+  case Accepts::Numbers: return type != DType::Bool;
+  case Accepts::Floats: return isFloat(type);
+  case Accepts::Integers: return type != DType::Bool && !isFloat(type);
+  case Accepts::Booleans: return type == DType::Bool;
+  }
+  return false;
+}
+
+/// What kind an attribute of that name has; the operators agree on it.
+static onnx::Attribute::Kind kindOf(StringRef name) {
+  using Kind = onnx::Attribute::Kind;
+  return llvm::StringSwitch<Kind>(name)
+      .Cases({"alpha", "beta", "epsilon", "momentum", "ratio", "scale", "softcap", "min", "max", "value_float"}, Kind::Float)
+      .Cases({"mode", "reduction", "equation", "auto_pad", "approximate", "round_mode"}, Kind::String)
+      .Cases({"axes", "perm", "split", "pads", "strides", "dilations", "kernel_shape", "value_ints"}, Kind::Ints)
+      .Case("value_floats", Kind::Floats)
+      .Case("value", Kind::Tensor)
+      .Default(Kind::Int);
+}
+
 void Importer::runNode(const Node &node, Frame &frame) {
   std::vector<EntryRef> inputs;
   bool unknown = false;
@@ -253,9 +286,13 @@ void Importer::runNode(const Node &node, Frame &frame) {
                                    : "the operator is not supported");
   if (version < entry->second.since)
     return reject(node, frame, "opset " + std::to_string(version) + " does not have it");
-  for (auto &[name, attribute] : attributes)
+  for (auto &[name, attribute] : attributes) {
     if (!entry->second.attributes.count(name))
       return reject(node, frame, "attribute '" + name + "' is not supported");
+    if (attribute.kind != kindOf(name))
+      failInput("attribute '" + name + "' of node '" + node.name + "' (" + node.op + ") is of another kind than its " +
+                    "operator says", {node.name});
+  }
   if (inputs.size() < entry->second.leastInputs)
     failInput("node '" + node.name + "' (" + node.op + ") has " + std::to_string(inputs.size()) +
                   " inputs, needs " + std::to_string(entry->second.leastInputs), {node.name});
@@ -264,6 +301,8 @@ void Importer::runNode(const Node &node, Frame &frame) {
       failInput("input " + std::to_string(i) + " of node '" + node.name + "' (" + node.op + ") is left out", {node.name});
   if (unknown)
     return markUnknown(node, frame);
+  if (!inputs.empty() && inputs[0] && !inputs[0]->isSequence && !accepts(entry->second.accepts, inputs[0]->type))
+    return reject(node, frame, std::string("elements of type ") + mtp::name(inputs[0]->type));
   runHandler(node, version, std::move(inputs), attributes, frame);
 }
 

@@ -104,11 +104,14 @@ private:
 };
 
 using Handler = void (*)(NodeContext &);
+/// Element types that the first input of an operator may have.
+enum class Accepts : uint8_t { Anything, Numbers, Floats, Integers, Booleans };
 struct OpEntry {
   Handler handler = nullptr;
   int64_t since = 1;
   size_t leastInputs = 1;
   std::set<std::string> attributes = {}; ///< all that are understood
+  Accepts accepts = Accepts::Anything;
 };
 using OpTable = std::map<std::string, OpEntry>;
 /// All operators; each family adds its own.

@@ -8,6 +8,26 @@
 using namespace mtp;
 using namespace mtp::onnx;
 
+/// What the first input may be made of, where not anything will do.
+static void limitTypes(OpTable &table) {
+  auto set = [&](Accepts accepts, std::initializer_list<const char *> names) {
+    for (const char *name : names)
+      table.at(name).accepts = accepts;
+  };
+  set(Accepts::Booleans, {"And", "Or", "Xor", "Not", "Where"});
+  set(Accepts::Integers, {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"});
+  set(Accepts::Floats,
+      {"Exp", "Log", "Sqrt", "Reciprocal", "Erf", "Tanh", "Sigmoid", "Sin", "Cos", "Floor", "Ceil", "Round", "IsNaN",
+       "IsInf", "Gelu", "Swish", "LeakyRelu", "Elu", "Softplus", "Mish", "Softsign", "HardSigmoid", "HardSwish",
+       "Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "BatchNormalization",
+       "InstanceNormalization", "LpNormalization", "Attention", "RotaryEmbedding", "Conv", "GlobalAveragePool"});
+  set(Accepts::Numbers,
+      {"Neg", "Abs", "Sign", "Relu", "Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min", "Sum", "Mean", "Less",
+       "LessOrEqual", "Greater", "GreaterOrEqual", "Clip", "PRelu", "CumSum", "TopK", "ArgMax", "ArgMin", "ReduceSum",
+       "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp",
+       "MatMul", "Gemm", "Einsum"});
+}
+
 const OpTable &mtp::onnx::opTable() {
   static const OpTable table = [] {
     OpTable result;
@@ -19,6 +39,7 @@ const OpTable &mtp::onnx::opTable() {
     addNormOps(result);
     addAttentionOps(result);
     addSequenceOps(result);
+    limitTypes(result);
     return result;
   }();
   return table;

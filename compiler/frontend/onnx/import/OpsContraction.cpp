@@ -9,10 +9,15 @@ using namespace mtp;
 using namespace mtp::onnx;
 
 namespace {
+void checkTypes(NodeContext &n) {
+  for (size_t i = 1; i < n.numInputs(); ++i)
+    if (n.has(i) && n.type(i) != n.type(0))
+      n.invalid(std::string("operands are of types ") + name(n.type(0)) + " and " + name(n.type(i)));
+}
+
 void matMul(NodeContext &n) {
   Emit &e = n.emit;
-  if (n.type(0) != n.type(1))
-    n.invalid("operands are of different types");
+  checkTypes(n);
   if (n.rank(0) == 0 || n.rank(1) == 0)
     n.invalid("an operand is a scalar");
   Value a = n.value(0), b = n.value(1);
@@ -33,6 +38,7 @@ void matMul(NodeContext &n) {
 /// alpha · A B + beta · C.
 void gemm(NodeContext &n) {
   Emit &e = n.emit;
+  checkTypes(n);
   if (n.rank(0) != 2 || n.rank(1) != 2)
     n.invalid("operands have rank " + std::to_string(n.rank(0)) + " and " + std::to_string(n.rank(1)) + ", expected 2");
   Value result = e.matmul(n.value(0), n.value(1), n.intAttr("transA", 0) != 0, n.intAttr("transB", 0) != 0);
@@ -142,6 +148,7 @@ Labelled contract(Emit &e, const Labelled &a, const Labelled &b, const std::stri
 
 void einsum(NodeContext &n) {
   Emit &e = n.emit;
+  checkTypes(n);
   std::string equation = n.stringAttr("equation", "");
   size_t arrow = equation.find("->");
   std::vector<Labelled> operands;
@@ -254,6 +261,7 @@ Value convolvePatches(NodeContext &n, const ConvolutionShape &c) {
 
 void conv(NodeContext &n) {
   Emit &e = n.emit;
+  checkTypes(n);
   if (n.rank(0) < 3 || n.rank(1) != n.rank(0))
     n.invalid("input and filter have rank " + std::to_string(n.rank(0)) + " and " + std::to_string(n.rank(1)));
   int64_t spatial = n.rank(0) - 2, groups = n.intAttr("group", 1);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- OpsElementwise.cpp - elementwise operators --------------------------===//
 
+#include "compiler/frontend/onnx/TensorReader.h"
 #include "compiler/frontend/onnx/import/Importer.h"
 
 using namespace mlir;
@@ -55,21 +56,15 @@ void pow(NodeContext &n) {
 
 void mod(NodeContext &n) {
   checkSameTypes(n);
-  bool fmod = n.intAttr("fmod", 0);
-  if (isFloat(n.type(0)) && !fmod)
-    n.invalid("floats need fmod = 1");
+  bool fmod = n.intAttr("fmod", 0) != 0;
   n.out(0, fmod ? n.emit.binary<FmodOp>(n.value(0), n.value(1)) : n.emit.binary<ModOp>(n.value(0), n.value(1)));
 }
 
 void cast(NodeContext &n) {
-  static const std::map<int64_t, DType> types = {
-      {1, DType::F32}, {2, DType::U8},   {3, DType::I8},    {4, DType::U16},  {5, DType::I16},  {6, DType::I32},
-      {7, DType::I64}, {9, DType::Bool}, {10, DType::F16},  {11, DType::F64}, {12, DType::U32}, {13, DType::U64},
-      {16, DType::BF16}};
-  auto to = types.find(n.intAttr("to", 0));
-  if (to == types.end())
-    n.unsupported("a cast to element type " + std::to_string(n.intAttr("to", 0)));
-  DType type = n.importer.effective(to->second);
+  DType to;
+  if (!dtypeOf(n.intAttr("to", 0), to))
+    n.unsupported("a cast to " + foreignName(n.intAttr("to", 0)));
+  DType type = n.importer.effective(to);
   if (type == n.type(0))
     return n.outAlias(0, n.in(0));
   n.out(0, n.emit.convert(n.value(0), elementType(n.emit.builder->getContext(), type)));
@@ -82,6 +77,7 @@ void castLike(NodeContext &n) {
 }
 
 void clip(NodeContext &n) {
+  checkSameTypes(n);
   Value x = n.value(0);
   Type element = elementOf(x);
   if (n.has(1))
@@ -124,6 +120,7 @@ void leakyRelu(NodeContext &n) {
 }
 
 void prelu(NodeContext &n) {
+  checkSameTypes(n);
   Value x = n.value(0);
   n.out(0, positiveOr(n, x, n.emit.binary<MulOp>(x, n.value(1))));
 }
@@ -165,6 +162,11 @@ void hardSigmoid(NodeContext &n) {
 void hardSwish(NodeContext &n) { n.out(0, n.emit.binary<MulOp>(n.value(0), hardSigmoidOf(n, 1.0 / 6, 0.5))); }
 
 void bitNot(NodeContext &n) { n.out(0, n.emit.unary<NotOp>(n.value(0))); }
+
+void bitwiseNot(NodeContext &n) {
+  Value x = n.value(0);
+  n.out(0, n.emit.binary<XorOp>(x, n.emit.scalar(elementOf(x), -1)));
+}
 
 void isInf(NodeContext &n) {
   Value x = n.value(0);
@@ -225,6 +227,7 @@ void mtp::onnx::addElementwiseOps(OpTable &table) {
   table["Xor"] = {binary<XorOp>, 1, 2};
   table["BitwiseAnd"] = {binary<AndOp>, 18, 2};
   table["BitwiseOr"] = {binary<OrOp>, 18, 2};
+  table["BitwiseNot"] = {bitwiseNot, 18};
   table["BitwiseXor"] = {binary<XorOp>, 18, 2};
   table["Sum"] = {variadic<AddOp>};
   table["Max"] = {variadic<MaxOp>};

@@ -3,6 +3,7 @@
 //===- OpsIndex.cpp - operators that read and write by index ---------------===//
 
 #include "compiler/frontend/onnx/import/Importer.h"
+#include "runtime/support/Checked.h"
 
 using namespace mlir;
 using namespace mtp;
@@ -89,6 +90,9 @@ void scatterElements(NodeContext &n) {
   int64_t axis = n.axis(n.intAttr("axis", 0), n.rank(0));
   if (n.rank(1) != n.rank(0) || n.shape(1) != n.shape(2) || n.type(2) != n.type(0))
     n.invalid("data, indices and updates do not fit together");
+  for (int64_t dim = 0; dim < n.rank(0); ++dim)
+    if (dim != axis && n.shape(1)[dim] > n.shape(0)[dim])
+      n.invalid("indices are larger than the data in dimension " + std::to_string(dim));
   Value data = n.value(0);
   n.out(0, ScatterElementsOp::create(e.b(), e.loc, data.getType(), data, n.value(1), n.value(2), axis, combineOf(n)));
 }
@@ -98,6 +102,12 @@ void scatterNd(NodeContext &n) {
   Emit &e = n.emit;
   if (n.type(2) != n.type(0))
     n.invalid("data and updates are of different types");
+  if (n.rank(1) < 1 || n.shape(1).back() > n.rank(0))
+    n.invalid("indices of shape " + text(n.shape(1)) + " do not fit data of shape " + text(n.shape(0)));
+  Shape wanted(n.shape(1).begin(), n.shape(1).end() - 1);
+  wanted.insert(wanted.end(), n.shape(0).begin() + n.shape(1).back(), n.shape(0).end());
+  if (n.shape(2) != wanted)
+    n.invalid("updates have shape " + text(n.shape(2)) + ", expected " + text(wanted));
   Value data = n.value(0);
   n.out(0, ScatterNdOp::create(e.b(), e.loc, data.getType(), data, n.value(1), n.value(2), combineOf(n)));
 }
@@ -110,6 +120,8 @@ void oneHot(NodeContext &n) {
   int64_t axis = n.axis(n.intAttr("axis", -1), n.rank(0) + 1);
   if (depth < 1 || n.rank(2) != 1 || n.shape(2)[0] != 2)
     n.invalid("the depth or the values are out of range");
+  if (n.type(0) == DType::Bool)
+    n.invalid("indices are booleans");
   Type i64 = e.b().getI64Type();
   Value index = e.convert(n.value(0), i64), zero = e.scalar(i64, 0);
   index = e.select(e.compare(Compare::lt, index, zero),
@@ -121,6 +133,46 @@ void oneHot(NodeContext &n) {
   Value off = e.reshape(e.slice(values, 0, 0, 1), {}), on = e.reshape(e.slice(values, 0, 1, 1), {});
   n.out(0, e.select(hot, on, off));
 }
+/// Only of what is known: the shape of the result depends on the elements.
+void nonZero(NodeContext &n) {
+  auto value = n.constant(0);
+  if (!value)
+    n.unsupported("the shape of its result depends on data");
+  std::vector<int64_t> hits;
+  for (int64_t i = 0; i < value->elements(); ++i)
+    if (value->numberAt(i) != 0)
+      hits.push_back(i);
+  int64_t rank = std::max<int64_t>(1, n.rank(0)), count = static_cast<int64_t>(hits.size());
+  Constant result;
+  result.shape = {rank, count};
+  result.resize();
+  int64_t stride = 1;
+  for (int64_t dim = rank - 1; dim >= 0; --dim) {
+    int64_t extent = n.rank(0) ? n.shape(0)[dim] : 1;
+    for (int64_t i = 0; i < count; ++i)
+      result.ints[dim * count + i] = hits[i] / stride % extent;
+    stride *= extent;
+  }
+  n.outConstant(0, std::move(result));
+}
+
+void compress(NodeContext &n) {
+  auto condition = n.constant(1);
+  if (!condition)
+    n.unsupported("the shape of its result depends on data");
+  Value x = n.value(0);
+  int64_t axis = 0;
+  if (n.hasAttr("axis"))
+    axis = n.axis(n.intAttr("axis", 0), n.rank(0));
+  else
+    x = n.emit.reshape(x, {elementCount(n.shape(0))});
+  std::vector<int64_t> picks;
+  for (int64_t i = 0; i < std::min(condition->elements(), shapeOf(x)[axis]); ++i)
+    if (condition->intAt(i))
+      picks.push_back(i);
+  Value indices = n.importer.materialize(n.importer.constantEntry(vectorOf(picks), n.node.name));
+  n.out(0, n.emit.gather(x, indices, axis));
+}
 } // namespace
 
 void mtp::onnx::addIndexOps(OpTable &table) {
@@ -129,5 +181,7 @@ void mtp::onnx::addIndexOps(OpTable &table) {
   table["GatherND"] = {gatherNd, 11, 2, {"batch_dims"}};
   table["ScatterElements"] = {scatterElements, 11, 3, {"axis", "reduction"}};
   table["ScatterND"] = {scatterNd, 11, 3, {"reduction"}};
+  table["NonZero"] = {nonZero, 9};
+  table["Compress"] = {compress, 9, 2, {"axis"}};
   table["OneHot"] = {oneHot, 9, 3, {"axis"}};
 }

@@ -16,6 +16,13 @@ std::vector<int64_t> dimsFrom(int64_t axis, int64_t rank) {
   return dims;
 }
 
+/// All inputs have the type of the first.
+void checkTypes(NodeContext &n) {
+  for (size_t i = 1; i < n.numInputs(); ++i)
+    if (n.has(i) && n.type(i) != n.type(0))
+      n.unsupported(std::string("inputs of types ") + name(n.type(0)) + " and " + name(n.type(i)));
+}
+
 /// 1 / sqrt(x + epsilon).
 Value inverseRoot(Emit &e, Value x, double epsilon) {
   return e.unary<RsqrtOp>(e.binary<AddOp>(x, e.scalar(elementOf(x), epsilon)));
@@ -23,6 +30,7 @@ Value inverseRoot(Emit &e, Value x, double epsilon) {
 
 void layerNormalization(NodeContext &n) {
   Emit &e = n.emit;
+  checkTypes(n);
   int64_t axis = n.axis(n.intAttr("axis", -1), n.rank(0));
   double epsilon = n.floatAttr("epsilon", 1e-5);
   Value x = n.value(0), scale = n.value(1), bias = n.has(2) ? n.value(2) : Value();
@@ -44,6 +52,8 @@ void rmsNormalization(NodeContext &n) {
   Emit &e = n.emit;
   int64_t axis = n.axis(n.intAttr("axis", -1), n.rank(0));
   double epsilon = n.floatAttr("epsilon", 1e-5);
+  if (!isFloat(n.type(1)))
+    n.invalid("the scale is not made of floats");
   Value x = n.value(0), scale = n.value(1);
   if (axis == n.rank(0) - 1 && n.shape(1) == Shape{n.shape(0).back()} && n.type(0) == n.type(1))
     return n.out(0, RmsNormOp::create(e.b(), e.loc, x.getType(), x, scale, e.b().getF64FloatAttr(epsilon)));
@@ -61,6 +71,7 @@ Value overChannels(NodeContext &n, Value vector) {
 
 void batchNormalization(NodeContext &n) {
   Emit &e = n.emit;
+  checkTypes(n);
   if (n.intAttr("training_mode", 0) || n.wants(1))
     n.unsupported("training mode");
   if (n.rank(0) < 2)
@@ -73,6 +84,7 @@ void batchNormalization(NodeContext &n) {
 
 void instanceNormalization(NodeContext &n) {
   Emit &e = n.emit;
+  checkTypes(n);
   Value x = n.value(0);
   std::vector<int64_t> dims = dimsFrom(2, n.rank(0));
   Value centered = e.binary<SubOp>(x, e.mean(x, dims, true));
@@ -89,7 +101,8 @@ void lpNormalization(NodeContext &n) {
   Value x = n.value(0);
   Value norm = p == 1 ? e.reduce<ReduceSumOp>(e.unary<AbsOp>(x), axis, true)
                       : e.unary<SqrtOp>(e.reduce<ReduceSumOp>(e.binary<MulOp>(x, x), axis, true));
-  n.out(0, e.binary<DivOp>(x, norm));
+  Value zero = e.scalar(elementOf(x), 0), one = e.scalar(elementOf(x), 1);
+  n.out(0, e.binary<DivOp>(x, e.select(e.compare(Compare::eq, norm, zero), one, norm)));
 }
 } // namespace
 

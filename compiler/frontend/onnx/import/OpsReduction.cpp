@@ -30,6 +30,8 @@ enum class Reduction { Sum, Mean, Max, Min, Prod, L1, L2, SumSquare, LogSum, Log
 
 /// log Σ e^x, shifted by the maximum where that is finite.
 Value logSumExp(Emit &e, Value x, ArrayRef<int64_t> axes, bool keep) {
+  if (llvm::is_contained(shapeOf(x), 0)) // of nothing: log 0
+    return e.unary<LogOp>(e.reduce<ReduceSumOp>(e.unary<ExpOp>(x), axes, keep));
   Value maximum = e.reduce<ReduceMaxOp>(x, axes, true);
   Value shift = e.select(e.test<IsInfOp>(maximum), e.scalar(elementOf(x), 0), maximum);
   Value sum = e.reduce<ReduceSumOp>(e.unary<ExpOp>(e.binary<SubOp>(x, shift)), axes, true);
@@ -74,7 +76,8 @@ template <Reduction kind> void reduce(NodeContext &n) {
     result = e.unary<SqrtOp>(result);
   if (kind == Reduction::LogSum)
     result = e.unary<LogOp>(result);
-  n.out(0, isBool ? e.convert(result, e.b().getI1Type()) : result);
+  // A maximum over nothing is the least integer, that is false.
+  n.out(0, isBool ? e.compare(Compare::gt, result, e.scalar(elementOf(result), 0)) : result);
 }
 
 template <typename Op> void arg(NodeContext &n) {

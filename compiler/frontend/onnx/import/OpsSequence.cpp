@@ -64,10 +64,38 @@ void sequenceConstruct(NodeContext &n) {
   n.outSequence(0, std::move(parts));
 }
 
+void sequenceEmpty(NodeContext &n) { n.outSequence(0, {}); }
+
+/// Where in a sequence of `size` elements input `i` points; `otherwise` if absent.
+int64_t positionIn(NodeContext &n, size_t i, int64_t size, int64_t otherwise) {
+  if (!n.has(i))
+    return otherwise;
+  std::vector<int64_t> position = n.ints(i, "the position");
+  if (position.size() != 1)
+    n.invalid("one position is expected");
+  return n.axis(position[0], size);
+}
+
+void sequenceInsert(NodeContext &n) {
+  std::vector<EntryRef> parts = elements(n, 0);
+  int64_t size = static_cast<int64_t>(parts.size());
+  int64_t at = n.has(2) && n.ints(2, "the position") == std::vector<int64_t>{size} ? size : positionIn(n, 2, size, size);
+  parts.insert(parts.begin() + at, n.in(1));
+  n.outSequence(0, std::move(parts));
+}
+
+void sequenceErase(NodeContext &n) {
+  std::vector<EntryRef> parts = elements(n, 0);
+  int64_t size = static_cast<int64_t>(parts.size());
+  if (size == 0)
+    n.invalid("the sequence is empty");
+  parts.erase(parts.begin() + positionIn(n, 1, size, size - 1));
+  n.outSequence(0, std::move(parts));
+}
+
 void sequenceAt(NodeContext &n) {
   const std::vector<EntryRef> &parts = elements(n, 0);
-  std::vector<int64_t> position = n.ints(1, "the position");
-  n.outAlias(0, parts[n.axis(position.at(0), static_cast<int64_t>(parts.size()))]);
+  n.outAlias(0, parts[positionIn(n, 1, static_cast<int64_t>(parts.size()), 0)]);
 }
 
 void sequenceLength(NodeContext &n) {
@@ -93,6 +121,9 @@ void concatFromSequence(NodeContext &n) {
 void mtp::onnx::addSequenceOps(OpTable &table) {
   table["SplitToSequence"] = {splitToSequence, 11, 1, {"axis", "keepdims"}};
   table["SequenceConstruct"] = {sequenceConstruct, 11};
+  table["SequenceEmpty"] = {sequenceEmpty, 11, 0, {"dtype"}};
+  table["SequenceInsert"] = {sequenceInsert, 11, 2};
+  table["SequenceErase"] = {sequenceErase, 11, 1};
   table["SequenceAt"] = {sequenceAt, 11, 2};
   table["SequenceLength"] = {sequenceLength, 11};
   table["ConcatFromSequence"] = {concatFromSequence, 11, 1, {"axis", "new_axis"}};

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- OpsShape.cpp - operators that move whole blocks ---------------------===//
 
+#include "compiler/frontend/onnx/TensorReader.h"
 #include "compiler/frontend/onnx/import/Importer.h"
 #include "runtime/support/Checked.h"
 
@@ -251,10 +252,34 @@ void split(NodeContext &n) {
     n.invalid("the sizes do not add up to " + std::to_string(extent));
 }
 
+/// Pads one dimension with elements of the tensor itself.
+Value padByItself(NodeContext &n, Value x, int64_t dim, int64_t before, int64_t after, const std::string &mode) {
+  Emit &e = n.emit;
+  int64_t extent = shapeOf(x)[dim], most = mode == "edge" ? INT64_MAX : mode == "wrap" ? extent : extent - 1;
+  if (extent < 1 || before > most || after > most)
+    n.unsupported("mode '" + mode + "' with pads larger than the dimension");
+  auto repeated = [&](int64_t at, int64_t count) {
+    Shape shape(shapeOf(x).begin(), shapeOf(x).end());
+    shape[dim] = count;
+    return e.broadcast(e.slice(x, dim, at, 1), shape);
+  };
+  SmallVector<Value> parts;
+  if (before > 0)
+    parts.push_back(mode == "edge"   ? repeated(0, before)
+                    : mode == "wrap" ? e.slice(x, dim, extent - before, before)
+                                     : e.slice(x, dim, before, before, -1));
+  parts.push_back(x);
+  if (after > 0)
+    parts.push_back(mode == "edge"   ? repeated(extent - 1, after)
+                    : mode == "wrap" ? e.slice(x, dim, 0, after)
+                                     : e.slice(x, dim, extent - 2, after, -1));
+  return e.concat(dim, parts);
+}
+
 void pad(NodeContext &n) {
   std::string mode = n.stringAttr("mode", "constant");
-  if (mode != "constant")
-    n.unsupported("mode '" + mode + "'");
+  if (mode != "constant" && mode != "edge" && mode != "reflect" && mode != "wrap")
+    n.invalid("mode is '" + mode + "'");
   std::vector<int64_t> pads = n.ints(1, "the pads"), axes;
   for (int64_t dim = 0; dim < n.rank(0); ++dim)
     axes.push_back(dim);
@@ -278,9 +303,17 @@ void pad(NodeContext &n) {
       x = n.emit.slice(x, dim, size ? start : 0, size);
       result[dim] = size;
     }
-    low[dim] = std::max<int64_t>(0, before);
-    high[dim] = std::max<int64_t>(0, after);
-    result[dim] += low[dim] + high[dim];
+    before = std::max<int64_t>(0, before);
+    after = std::max<int64_t>(0, after);
+    if (!checkedAdd(result[dim], before, result[dim]) || !checkedAdd(result[dim], after, result[dim]))
+      n.invalid("pads are out of range");
+    checkSize(n, result);
+    if (mode == "constant") {
+      low[dim] = before;
+      high[dim] = after;
+    } else {
+      x = padByItself(n, x, dim, before, after, mode);
+    }
   }
   checkSize(n, result);
   if (llvm::equal(shapeOf(x), result))
@@ -291,7 +324,7 @@ void pad(NodeContext &n) {
 }
 
 void constantOp(NodeContext &n) {
-  if (const onnx::Attribute *value = n.attr("value"); value && value->tensor) {
+  if (const mtp::onnx::Attribute *value = n.attr("value"); value && value->tensor) {
     EntryRef entry = n.importer.tensorEntry(*value->tensor, n.node.outputs[0], false);
     if (entry->unknown)
       n.unsupported("a constant of type " + value->tensor->foreignType);
@@ -299,13 +332,13 @@ void constantOp(NodeContext &n) {
   }
   DType floatType = n.importer.effective(DType::F32);
   Constant result;
-  if (const onnx::Attribute *a = n.attr("value_int"))
+  if (const mtp::onnx::Attribute *a = n.attr("value_int"))
     result = scalarOf(DType::I64, 0), result.ints[0] = a->i;
-  else if (const onnx::Attribute *a = n.attr("value_float"))
+  else if (const mtp::onnx::Attribute *a = n.attr("value_float"))
     result = scalarOf(floatType, a->f);
-  else if (const onnx::Attribute *a = n.attr("value_ints"))
+  else if (const mtp::onnx::Attribute *a = n.attr("value_ints"))
     result = vectorOf(a->ints);
-  else if (const onnx::Attribute *a = n.attr("value_floats")) {
+  else if (const mtp::onnx::Attribute *a = n.attr("value_floats")) {
     result.type = floatType;
     result.shape = {static_cast<int64_t>(a->floats.size())};
     result.floats = a->floats;
@@ -317,7 +350,7 @@ void constantOp(NodeContext &n) {
 
 void constantOfShape(NodeContext &n) {
   Constant result = scalarOf(n.importer.effective(DType::F32), 0);
-  if (const onnx::Attribute *value = n.attr("value"); value && value->tensor)
+  if (const mtp::onnx::Attribute *value = n.attr("value"); value && value->tensor)
     result = load(*value->tensor, n.importer.effective(value->tensor->type));
   result.shape = n.ints(0, "the shape");
   for (int64_t extent : result.shape)
@@ -371,12 +404,15 @@ void trilu(NodeContext &n) {
 
 void eyeLike(NodeContext &n) {
   Emit &e = n.emit;
-  if (n.rank(0) != 2 || n.hasAttr("dtype"))
-    n.unsupported("another rank than 2, or a type of its own");
+  if (n.rank(0) != 2)
+    n.invalid("the input has rank " + std::to_string(n.rank(0)) + ", expected 2");
+  DType type = n.type(0);
+  if (n.hasAttr("dtype") && !dtypeOf(n.intAttr("dtype", 0), type))
+    n.unsupported("element type " + foreignName(n.intAttr("dtype", 0)));
   Type i64 = e.b().getI64Type();
   Value row = e.binary<AddOp>(e.iota({n.shape(0)[0], 1}, 0, i64), e.scalar(i64, static_cast<double>(n.intAttr("k", 0))));
   Value equal = e.compare(Compare::eq, e.iota({1, n.shape(0)[1]}, 1, i64), row);
-  n.out(0, e.convert(equal, elementType(e.b().getContext(), n.type(0))));
+  n.out(0, e.convert(equal, elementType(e.b().getContext(), n.importer.effective(type))));
 }
 } // namespace
 
