@@ -8,7 +8,7 @@
 using namespace mtp;
 
 TEST(Table, FoldsRowsThatDifferInTheNumbersOfTheirNames) {
-  Table table({"weight", "shape"}, {false, false});
+  Table table({{"weight"}, {"shape"}});
   table.add({"wte", "[9, 4]"});
   for (int layer = 0; layer < 12; ++layer)
     table.add({"h." + std::to_string(layer) + ".mlp.c_fc2.weight", "[4, 8]"});
@@ -24,8 +24,20 @@ TEST(Table, NamesNumbersThatLeaveGaps) {
   EXPECT_EQ(foldNames({"a0", "a2", "a4", "a6", "a8"}), "a{0…8}");
   EXPECT_EQ(foldNames({"h.0.w1", "h.1.w1"}), "h.{0..1}.w1");
   EXPECT_EQ(foldNames({"007"}), "007");
+  EXPECT_EQ(foldNames({"a.0.1", "a.0.2"}), "a.0.{1..2}");
+  EXPECT_EQ(foldNames({"p/o", "p_1/o", "p_2/o"}), "p[_{1..2}]/o");
   EXPECT_EQ(foldNames({"n99999999999999999999", "n88888888888888888888"}),
-            "n99999999999999999999");
+            "n…");
+}
+
+TEST(Table, FoldsReasonsThatNameTheLayer) {
+  Table table({{"where"}, {"bytes", true}, {"why", false, true}});
+  table.add({"Add_1", "6 KiB", "'MatMul_0' is a sum"});
+  table.add({"Add_9", "6 KiB", "'MatMul_8' is a sum"});
+  table.add({"Add_9", "7 KiB", "'MatMul_8' is a sum"});
+  EXPECT_EQ(table.text(), "  where         bytes  why\n"
+                          "  Add_{1,9} x2  6 KiB  'MatMul_{0,8}' is a sum\n"
+                          "  Add_9         7 KiB  'MatMul_8' is a sum\n");
 }
 
 TEST(Text, ShortensInTheMiddle) {

@@ -45,8 +45,7 @@ static std::vector<PlannedWeight> weightsOf(const Artifact &artifact) {
 
 static std::string weightTable(const std::vector<PlannedWeight> &weights,
                                int64_t ranks) {
-  Table table({"weight", "shape", "on each rank", "split"},
-              {false, false, true, false});
+  Table table({{"weight"}, {"shape"}, {"on each rank", true}, {"split"}});
   int64_t whole = 0, each = 0;
   for (const PlannedWeight &weight : weights) {
     whole += weight.bytes;
@@ -64,7 +63,7 @@ static std::string weightTable(const std::vector<PlannedWeight> &weights,
 
 static std::string collectiveTable(const Artifact &artifact,
                                    const CompileResult *compiled) {
-  Table table({"where", "what", "bytes", "why"}, {false, false, true, false});
+  Table table({{"where"}, {"what"}, {"bytes", true}, {"why", false, true}});
   int64_t sites = 0, bytes = 0;
   auto add = [&](const std::string &node, const std::string &what,
                  int64_t count, int64_t siteBytes, const std::string &reason) {

@@ -11,26 +11,41 @@
 using namespace mtp;
 
 namespace {
-/// A name cut at its numbers: texts[0] numbers[0] texts[1] ... texts[n].
+/// A name without its numbers, and where they stood: "h.0.w_1" is "h.w" with
+/// ".0" at 1 and "_1" at 3. A separator belongs to the number behind it, since
+/// exporters leave both out at the first of many ("o_proj", "o_proj_1").
 struct CutName {
-  std::vector<std::string> texts{""}, numbers;
+  struct Number {
+    std::string separator, digits;
+  };
+  std::string text;
+  /// By offset into `text`, then by order there.
+  std::map<std::pair<size_t, int>, Number> numbers;
 };
 } // namespace
 
 static CutName cutAtNumbers(const std::string &name) {
+  auto isDigit = [&](size_t i) {
+    return i < name.size() && name[i] >= '0' && name[i] <= '9';
+  };
   CutName cut;
-  bool inNumber = false;
-  for (char c : name) {
-    bool digit = c >= '0' && c <= '9';
-    if (digit && !inNumber)
-      cut.numbers.emplace_back();
-    if (!digit && inNumber)
-      cut.texts.emplace_back();
-    inNumber = digit;
-    (digit ? cut.numbers : cut.texts).back() += c;
+  size_t i = 0;
+  while (i < name.size()) {
+    bool separated = (name[i] == '_' || name[i] == '.') && isDigit(i + 1);
+    if (!separated && !isDigit(i)) {
+      cut.text += name[i++];
+      continue;
+    }
+    CutName::Number number;
+    if (separated)
+      number.separator = name[i++];
+    while (isDigit(i))
+      number.digits += name[i++];
+    int order = 0;
+    while (cut.numbers.count({cut.text.size(), order}))
+      ++order;
+    cut.numbers[{cut.text.size(), order}] = number;
   }
-  if (inNumber)
-    cut.texts.emplace_back();
   return cut;
 }
 
@@ -49,63 +64,94 @@ static std::string numbersText(const std::set<int64_t> &numbers) {
   return text + "}";
 }
 
-std::string mtp::foldNames(const std::vector<std::string> &names) {
-  CutName first = cutAtNumbers(names[0]);
-  std::string folded = first.texts[0];
-  std::vector<CutName> cuts;
-  for (const std::string &name : names)
-    cuts.push_back(cutAtNumbers(name));
-  for (size_t i = 0; i < first.numbers.size(); ++i) {
-    std::set<int64_t> values;
-    bool same = true;
-    for (const CutName &cut : cuts) {
-      same &= cut.numbers[i] == first.numbers[i];
-      if (std::optional<int64_t> value = parseInteger(cut.numbers[i]))
-        values.insert(*value);
-    }
-    folded += same || values.empty() ? first.numbers[i] : numbersText(values);
-    folded += first.texts[i + 1];
+/// What stands at one place of the folded name, given the number that each name
+/// has there (null where it has none).
+static std::string
+foldNumber(const std::vector<const CutName::Number *> &numbers) {
+  std::set<std::string> texts;
+  std::set<int64_t> values;
+  std::string separator;
+  bool optional = false;
+  for (const CutName::Number *number : numbers) {
+    optional |= !number;
+    if (!number)
+      continue;
+    separator = number->separator;
+    texts.insert(separator + number->digits);
+    if (std::optional<int64_t> value = parseInteger(number->digits))
+      values.insert(*value);
   }
-  return folded;
+  std::string text = *texts.begin();
+  if (texts.size() > 1)
+    text = separator + (values.empty() ? "…" : numbersText(values));
+  return optional ? "[" + text + "]" : text;
 }
 
-/// Rows with equal keys, in the order of their first.
-static std::vector<std::vector<std::string>>
-foldRows(const std::vector<std::vector<std::string>> &rows) {
+std::string mtp::foldNames(const std::vector<std::string> &names) {
+  std::vector<CutName> cuts;
+  std::set<std::pair<size_t, int>> places;
+  for (const std::string &name : names) {
+    cuts.push_back(cutAtNumbers(name));
+    for (auto &[place, number] : cuts.back().numbers)
+      places.insert(place);
+  }
+  std::string folded;
+  size_t end = 0;
+  for (auto place : places) {
+    folded += cuts[0].text.substr(end, place.first - end);
+    end = place.first;
+    std::vector<const CutName::Number *> numbers;
+    for (const CutName &cut : cuts) {
+      auto found = cut.numbers.find(place);
+      numbers.push_back(found == cut.numbers.end() ? nullptr : &found->second);
+    }
+    folded += foldNumber(numbers);
+  }
+  return folded + cuts[0].text.substr(end);
+}
+
+std::vector<std::vector<std::string>> Table::folded() const {
   std::map<std::string, size_t> indexOf;
   std::vector<std::vector<size_t>> groups;
   for (size_t row = 0; row < rows.size(); ++row) {
     std::string key;
-    for (const std::string &text : cutAtNumbers(rows[row][0]).texts)
-      key += text + '\1';
-    for (size_t column = 1; column < rows[row].size(); ++column)
-      key += rows[row][column] + '\2';
+    for (size_t i = 0; i < rows[row].size(); ++i)
+      key +=
+          (columns[i].folds ? cutAtNumbers(rows[row][i]).text : rows[row][i]) +
+          '\1';
     auto [found, isNew] = indexOf.insert({key, groups.size()});
     if (isNew)
       groups.emplace_back();
     groups[found->second].push_back(row);
   }
-  std::vector<std::vector<std::string>> folded;
+  std::vector<std::vector<std::string>> result;
   for (const std::vector<size_t> &group : groups) {
-    std::vector<std::string> names;
-    for (size_t row : group)
-      names.push_back(rows[row][0]);
     std::vector<std::string> cells = rows[group[0]];
-    cells[0] = foldNames(names);
+    for (size_t i = 0; i < cells.size(); ++i) {
+      std::vector<std::string> texts;
+      for (size_t row : group)
+        texts.push_back(rows[row][i]);
+      if (columns[i].folds)
+        cells[i] = foldNames(texts);
+    }
     cells.insert(cells.begin() + 1,
                  group.size() > 1 ? "x" + std::to_string(group.size()) : "");
-    folded.push_back(cells);
+    result.push_back(cells);
   }
-  return folded;
+  return result;
 }
 
 std::string Table::text(size_t nameWidth) const {
-  std::vector<std::vector<std::string>> lines = foldRows(rows);
-  std::vector<std::string> top = header;
+  std::vector<std::vector<std::string>> lines = folded();
+  std::vector<std::string> top;
+  std::vector<bool> right;
+  for (const Column &column : columns) {
+    top.push_back(column.header);
+    right.push_back(column.rightAligned);
+  }
   top.insert(top.begin() + 1, "");
-  lines.insert(lines.begin(), top);
-  std::vector<bool> right = rightAligned;
   right.insert(right.begin() + 1, true);
+  lines.insert(lines.begin(), top);
 
   std::vector<size_t> widths(top.size(), 0);
   for (std::vector<std::string> &cells : lines) {

@@ -18,9 +18,14 @@ namespace mtp {
 ///     wte             [9, 4]
 class Table {
 public:
-  /// `rightAligned`: which columns hold numbers.
-  Table(std::vector<std::string> header, std::vector<bool> rightAligned)
-      : header(std::move(header)), rightAligned(std::move(rightAligned)) {}
+  struct Column {
+    std::string header;
+    bool rightAligned = false;
+    bool folds = false; ///< numbers in it may differ within a folded row
+  };
+  explicit Table(std::vector<Column> columns) : columns(std::move(columns)) {
+    this->columns[0].folds = true;
+  }
 
   void add(std::vector<std::string> cells) { rows.push_back(std::move(cells)); }
   bool empty() const { return rows.empty(); }
@@ -29,13 +34,18 @@ public:
   std::string text(size_t nameWidth = 56) const;
 
 private:
-  std::vector<std::string> header;
-  std::vector<bool> rightAligned;
+  /// One row for each group of rows that fold, in the order of their first,
+  /// with the count as second cell.
+  std::vector<std::vector<std::string>> folded() const;
+
+  std::vector<Column> columns;
   std::vector<std::vector<std::string>> rows;
 };
 
 /// One name for several that differ in their numbers: {"h.0.w", "h.1.w"} is
-/// "h.{0..1}.w"; numbers that leave gaps are "{0,3,7}" or "{0…90}".
+/// "h.{0..1}.w"; numbers that leave gaps are "{0,3,7}" or "{0…90}"; one that
+/// some names don't have stands in brackets: {"a/b", "a_1/b", "a_2/b"} is
+/// "a[_{1..2}]/b". The names must be equal without their numbers.
 std::string foldNames(const std::vector<std::string> &names);
 
 } // namespace mtp
