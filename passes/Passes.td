@@ -141,6 +141,39 @@ def SpmdFuse : Pass<"spmd-fuse", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mtp::spmd::SpmdDialect"];
 }
 
+def SpmdLowerKernels : Pass<"spmd-lower-kernels", "::mlir::ModuleOp"> {
+  let summary = "Replace the program by the code of its kernels.";
+  let description = [{
+    Each `spmd.fused` becomes a function `body_N(rank, buffers..., begin, end)`
+    that computes the slice [begin, end) of its outermost loop; equal regions
+    become one. `to=loops` gives scf, arith and math, `to=llvm` the llvm dialect,
+    with exp, tanh, erf and log as polynomials. This is what the driver compiles;
+    as a pass it is for reading.
+
+    ```mlir
+    %1 = spmd.fused (%0) : (tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%a: tensor<8xf32>):
+      %2 = mtp.neg %a : (tensor<8xf32>) -> tensor<8xf32>
+      spmd.yield %2 : tensor<8xf32>
+    }
+    ```
+    becomes (`to=loops`)
+    ```mlir
+    func.func private @body_0(%rank: !llvm.ptr, %a: !llvm.ptr {llvm.noalias}, %y: !llvm.ptr {llvm.noalias}, %begin: i64, %end: i64) {
+      scf.for %i = %begin to %end step %one : i64 {
+        %0 = llvm.getelementptr %a[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+        %1 = llvm.load %0 : !llvm.ptr -> f32
+        %2 = arith.negf %1 : f32
+        ...
+    ```
+  }];
+  let options = [Option<"to", "to", "std::string", [{"llvm"}], "loops or llvm">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::cf::ControlFlowDialect", "::mlir::LLVM::LLVMDialect",
+                           "::mlir::func::FuncDialect", "::mlir::vector::VectorDialect",
+                           "::mtp::spmd::SpmdDialect"];
+}
+
 def MtpApplyPlan : Pass<"mtp-apply-plan", "::mlir::ModuleOp"> {
   let summary = "Choose a layout for every value and make every conversion an op.";
   let description = [{

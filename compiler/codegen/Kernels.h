@@ -86,6 +86,8 @@ public:
 
   /// The module of regions, one func a kernel, for --dump-dir.
   mlir::ModuleOp regions() { return *regionModule; }
+  /// The module of loops, one func a kernel: what emitObject compiles.
+  mlir::ModuleOp loops() { return *loopModule; }
 
 private:
   mlir::FailureOr<int> addRegion(mlir::Operation *func, mlir::Location loc, KernelInfo &info);

@@ -67,4 +67,6 @@ void mtp::registerMtpPipelines() {
                                addPartitionPasses(passes);
                                addFusePasses(passes);
                              });
+  PassPipelineRegistration<>("mtp-to-llvm", "Replace the program of a rank by its kernels in the llvm dialect",
+                             [](OpPassManager &passes) { passes.addPass(createSpmdLowerKernels()); });
 }
