@@ -117,6 +117,25 @@ def SpmdVerify : Pass<"spmd-verify", "::mlir::ModuleOp"> {
   }];
 }
 
+def SpmdFoldEpilogues : Pass<"spmd-fold-epilogues", "::mlir::ModuleOp"> {
+  let summary = "Let matrix products add their bias and apply their activation.";
+  let description = [{
+    A bias that is added to a product and an activation of the sum, each the only
+    reader of what it reads, are computed while the product's rows are in cache.
+
+    ```mlir
+    %0 = mtp.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %1 = mtp.add %0, %b : (tensor<8x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
+    %2 = mtp.gelu %1 {tanh} : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    ```
+    becomes
+    ```mlir
+    %2 = spmd.matmul %x, %w bias %b activation gelu_tanh : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
+    ```
+  }];
+  let dependentDialects = ["::mtp::spmd::SpmdDialect"];
+}
+
 def SpmdFuse : Pass<"spmd-fuse", "::mlir::ModuleOp"> {
   let summary = "Group ops between library calls and collectives into kernels.";
   let description = [{

@@ -17,6 +17,15 @@ LibraryCall callOf(MatMulOp op) {
   return call;
 }
 
+LibraryCall callOf(spmd::MatmulOp op) {
+  LibraryCall call("matmul");
+  call.attributes["transposeA"] = op.getTransposeLhs();
+  call.attributes["transposeB"] = op.getTransposeRhs();
+  call.attributes["bias"] = op.getBias() != nullptr;
+  call.attributes["activation"] = spmd::stringifyActivation(op.getActivation()).str();
+  return call;
+}
+
 LibraryCall callOf(AttentionOp op) {
   LibraryCall call("attention");
   nlohmann::json &attributes = call.attributes;
@@ -92,7 +101,7 @@ FailureOr<LibraryCall> mtp::libraryCallOf(Operation *op) {
   using Result = FailureOr<LibraryCall>;
   Result call =
       TypeSwitch<Operation *, Result>(op)
-          .Case<MatMulOp, AttentionOp, ConvolutionOp, TopKOp, CumsumOp, GatherNdOp, ScatterElementsOp, ScatterNdOp>(
+          .Case<MatMulOp, spmd::MatmulOp, AttentionOp, ConvolutionOp, TopKOp, CumsumOp, GatherNdOp, ScatterElementsOp, ScatterNdOp>(
               [](auto kindOp) -> Result { return callOf(kindOp); })
           .Case([](ArgMaxOp kindOp) -> Result { return argCall(kindOp, "argmax"); })
           .Case([](ArgMinOp kindOp) -> Result { return argCall(kindOp, "argmin"); })

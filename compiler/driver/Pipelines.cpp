@@ -23,7 +23,10 @@ void mtp::addPartitionPasses(OpPassManager &passes) {
   passes.addPass(createSpmdVerify());
 }
 
-void mtp::addFusePasses(OpPassManager &passes) { passes.addPass(createSpmdFuse()); }
+void mtp::addFusePasses(OpPassManager &passes) {
+  passes.addPass(createSpmdFoldEpilogues());
+  passes.addPass(createSpmdFuse());
+}
 
 namespace {
 

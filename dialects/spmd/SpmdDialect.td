@@ -56,6 +56,7 @@ class Spmd_EnumAttr<EnumAttrInfo info, string attrMnemonic>
   let assemblyFormat = "$value";
 }
 def Spmd_ReductionAttr : Spmd_EnumAttr<Spmd_Reduction, "reduction">;
+def Spmd_ActivationAttr : Spmd_EnumAttr<Spmd_Activation, "activation">;
 def Spmd_RankValueKindAttr : Spmd_EnumAttr<Spmd_RankValueKind, "rank_value_kind">;
 
 class Spmd_Op<string mnemonic, list<Trait> traits = []> : Op<Spmd_Dialect, mnemonic, traits>;

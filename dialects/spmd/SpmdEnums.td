@@ -14,5 +14,6 @@ class Spmd_Enum<string enumName, list<string> names>
 }
 def Spmd_Reduction : Spmd_Enum<"Reduction", ["sum", "max", "min"]>;
 def Spmd_RankValueKind : Spmd_Enum<"RankValueKind", ["offset", "valid", "coordinate"]>;
+def Spmd_Activation : Spmd_Enum<"Activation", ["none", "relu", "gelu_erf", "gelu_tanh", "silu"]>;
 
 #endif // SPMD_ENUMS_TD

@@ -138,6 +138,34 @@ def Spmd_KeepOnRootOp : Spmd_Op<"keep_on_root", [Pure, AllTypesMatch<["input", "
 }
 
 //===----------------------------------------------------------------------===//
+// Library calls with an epilogue
+//===----------------------------------------------------------------------===//
+
+def Spmd_MatmulOp : Spmd_Op<"matmul", [Pure]> {
+  let summary = "A matrix product whose rows get a bias and an activation before they are stored.";
+  let description = [{
+    `activation(lhs rhs + bias)`; the product is that of `mtp.matmul`.
+
+    ```mlir
+    %y = spmd.matmul %x, %w bias %b activation gelu_tanh : (tensor<2x8x64xf32>, tensor<64x256xf32>, tensor<256xf32>) -> tensor<2x8x256xf32>
+    ```
+
+    Constraints:
+    - Operands have rank 2 or more; the contracted sizes agree.
+    - The result ends with the rows of lhs and the columns of rhs.
+    - The bias has the size and element type of the result's last dimension.
+  }];
+  let arguments = (ins Mtp_Tensor:$lhs, Mtp_Tensor:$rhs, Optional<Mtp_Tensor>:$bias,
+                       Spmd_ActivationAttr:$activation,
+                       UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
+  let results = (outs Mtp_Tensor:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs (`bias` $bias^)? `activation` $activation attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
 // Fused regions
 //===----------------------------------------------------------------------===//
 

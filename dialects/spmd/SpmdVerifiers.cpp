@@ -85,6 +85,22 @@ static LogicalResult verifyBlock(Operation *op, int64_t dim) {
 LogicalResult TakeBlockOp::verify() { return verifyBlock(*this, getDim()); }
 LogicalResult PlaceBlockOp::verify() { return verifyBlock(*this, getDim()); }
 
+LogicalResult MatmulOp::verify() {
+  auto lhs = typeOf(getLhs()), rhs = typeOf(getRhs()), result = typeOf(getResult());
+  if (lhs.getRank() < 2 || rhs.getRank() < 2 || result.getRank() < 2)
+    return emitOpError() << "operands have rank " << lhs.getRank() << " and " << rhs.getRank()
+                         << ", expected 2 or more";
+  auto last = [](RankedTensorType type, bool second) { return type.getShape().rbegin()[second]; };
+  if (last(lhs, getTransposeLhs()) != last(rhs, !getTransposeRhs()))
+    return emitOpError() << "contracted sizes are " << last(lhs, getTransposeLhs()) << " and "
+                         << last(rhs, !getTransposeRhs());
+  if (last(result, true) != last(lhs, !getTransposeLhs()) || last(result, false) != last(rhs, getTransposeRhs()))
+    return emitOpError() << "a product of " << lhs << " and " << rhs << " does not end as " << result;
+  if (getBias() && getBias().getType() != RankedTensorType::get({last(result, false)}, result.getElementType()))
+    return emitOpError() << "bias of type " << getBias().getType() << " for " << result;
+  return success();
+}
+
 LogicalResult FusedOp::verifyRegions() {
   Block &block = getBody().front();
   if (block.getArgumentTypes() != getInputs().getTypes())

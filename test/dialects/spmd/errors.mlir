@@ -156,3 +156,27 @@ func.func @collective_in_a_region(%x: tensor<4xf32>) {
   }
   return
 }
+
+// -----
+
+func.func @product_of_wrong_sizes(%x: tensor<8x4xf32>, %w: tensor<5x6xf32>) {
+  // expected-error @+1 {{contracted sizes are 4 and 5}}
+  %0 = spmd.matmul %x, %w activation none : (tensor<8x4xf32>, tensor<5x6xf32>) -> tensor<8x6xf32>
+  return
+}
+
+// -----
+
+func.func @product_of_wrong_result(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>) {
+  // expected-error @+1 {{does not end as 'tensor<6x8xf32>'}}
+  %0 = spmd.matmul %x, %w activation none : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<6x8xf32>
+  return
+}
+
+// -----
+
+func.func @product_with_wrong_bias(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<8xf32>) {
+  // expected-error @+1 {{bias of type 'tensor<8xf32>' for 'tensor<8x6xf32>'}}
+  %0 = spmd.matmul %x, %w bias %b activation none : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<8xf32>) -> tensor<8x6xf32>
+  return
+}

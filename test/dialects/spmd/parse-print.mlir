@@ -59,3 +59,10 @@ func.func @fused_region(%x: tensor<8x4xf32>, %b: tensor<4xf32>) -> tensor<8x4xf3
   // CHECK: return %[[Y]]
   return %y : tensor<8x4xf32>
 }
+
+// CHECK-LABEL: func.func @product_with_epilogue
+func.func @product_with_epilogue(%x: tensor<8x4xf32>, %w: tensor<6x4xf32>, %b: tensor<6xf32>) {
+  // CHECK-NEXT: spmd.matmul %{{.*}}, %{{.*}} bias %{{.*}} activation gelu_erf {transpose_rhs} : (tensor<8x4xf32>, tensor<6x4xf32>, tensor<6xf32>) -> tensor<8x6xf32>
+  %0 = spmd.matmul %x, %w bias %b activation gelu_erf {transpose_rhs} : (tensor<8x4xf32>, tensor<6x4xf32>, tensor<6xf32>) -> tensor<8x6xf32>
+  return
+}

@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- ProgramRunner.h - runs typed programs on their mesh and on one rank -===//
+#ifndef MTP_TEST_UNIT_PROGRAM_PROGRAMRUNNER_H
+#define MTP_TEST_UNIT_PROGRAM_PROGRAMRUNNER_H
+
+#include "runtime/io/HostTensor.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <string>
+#include <vector>
+
+namespace mtp::test {
+
+/// One module with one function, as text.
+struct TypedProgram {
+  std::string name; ///< of the function
+  std::string text;
+};
+
+/// The modules of a file whose parts are separated by `// -----`.
+std::vector<TypedProgram> readPrograms(const std::string &path);
+
+/// Results of a program.
+struct RunResult {
+  std::string error; ///< "" if it ran
+  TensorMap outputs;
+  int64_t arenaBytes = 0;
+};
+
+/// Compiles and runs a module with layouts. Stored tensors become random values;
+/// inputs are random (integers in [0, 5)), the same for every mesh. With `whole`
+/// every mesh axis gets one rank; without `fuse` every op is a kernel of its own.
+/// Padding and the fresh arena are poisoned.
+RunResult runProgram(mlir::MLIRContext *context, const TypedProgram &program, bool whole, bool fuse);
+
+/// max |a - b| / max |b|; infinite if NaNs differ.
+double distance(const HostTensor &a, const HostTensor &b);
+
+} // namespace mtp::test
+
+#endif // MTP_TEST_UNIT_PROGRAM_PROGRAMRUNNER_H
