@@ -68,6 +68,7 @@ struct PlannedWeight {
 /// A row of the plan's table of collectives, predicted before partition.
 struct PlannedCollective {
   std::string op, kind, axis, dtype, phase, node, reason;
+  std::string value; ///< the value that is converted; `node` is its user
   int64_t count = 1, bytes = 0, wireBytes = 0;
   double timeUs = 0;
   std::string runnerUp;  ///< the best plan without it, in words

@@ -23,6 +23,7 @@ void mtp::reportPlan(const plan::Plan &plan, bool explain, CompileResult &result
     row.dtype = collective.dtype;
     row.phase = collective.phase;
     row.node = collective.node;
+    row.value = collective.value;
     row.reason = collective.reason;
     row.bytes = collective.bytes;
     row.wireBytes = collective.wireBytes;
@@ -40,6 +41,22 @@ void mtp::reportPlan(const plan::Plan &plan, bool explain, CompileResult &result
   result.explainJson = plan::explainJson(plan);
   if (explain)
     result.explain = plan::explainText(plan);
+}
+
+void mtp::addPredictions(CompileResult &result) {
+  std::vector<bool> taken(result.collectives.size(), false);
+  for (CollectiveSite &site : result.artifact.collectiveSites)
+    for (size_t i = 0; i < taken.size(); ++i) {
+      const PlannedCollective &planned = result.collectives[i];
+      if (taken[i] || planned.op != site.op || planned.axis != site.axisName || planned.phase != site.phase ||
+          planned.value != site.node)
+        continue;
+      taken[i] = true;
+      site.reason = planned.reason;
+      site.predictedCount = planned.count;
+      site.predictedBytes = planned.bytes;
+      break;
+    }
 }
 
 json mtp::reportParameters(ModuleOp module) {

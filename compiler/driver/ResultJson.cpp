@@ -8,8 +8,8 @@ using nlohmann::json;
 namespace mtp {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlannedWeight, name, layout, how, shape, bytes, bytesPerRank)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlannedCollective, op, kind, axis, dtype, phase, node, reason, count, bytes,
-                                   wireBytes, timeUs, runnerUp, regretUs)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlannedCollective, op, kind, axis, dtype, phase, node, reason, value, count,
+                                   bytes, wireBytes, timeUs, runnerUp, regretUs)
 
 } // namespace mtp
 
