@@ -467,12 +467,12 @@ FailureOr<ShardingRule> ReduceProdOp::buildShardingRule() {
   return reduceRule(*this, getDims(), getKeep(), Kind::PSum, FactorKind::Whole);
 }
 
-FailureOr<ShardingRule> ArgMaxOp::buildShardingRule() {
-  return reduceRule(*this, {static_cast<int64_t>(getDim())}, false, Kind::PMax, FactorKind::Whole);
+/// Indices of partial maxima have no maximum that means anything.
+static FailureOr<ShardingRule> argRule(Operation *op, int64_t dim) {
+  return reduceRule(op, {dim}, false, Kind::PSum, FactorKind::Whole);
 }
-FailureOr<ShardingRule> ArgMinOp::buildShardingRule() {
-  return reduceRule(*this, {static_cast<int64_t>(getDim())}, false, Kind::PMin, FactorKind::Whole);
-}
+FailureOr<ShardingRule> ArgMaxOp::buildShardingRule() { return argRule(*this, getDim()); }
+FailureOr<ShardingRule> ArgMinOp::buildShardingRule() { return argRule(*this, getDim()); }
 
 FailureOr<ShardingRule> TopKOp::buildShardingRule() {
   int64_t rank = typeOf(getInput()).getRank(), dim = getDim();

@@ -110,13 +110,13 @@ private:
         if (c.row != AxisCase::Row::Sharded || c.index != factor)
           continue;
         if (unit && unit != c.unit) {
-          fail("factor " + Twine(rule.factors[factor].name) + " is cut in units of " +
+          fail("axis " + mesh.axes[axis].name() + ": factor " + rule.factors[factor].name + " is cut in units of " +
                Twine(unit) + " and of " + Twine(c.unit));
           return false;
         }
         unit = c.unit;
         if (!mayCut) {
-          fail("factor " + Twine(rule.factors[factor].name) +
+          fail("axis " + mesh.axes[axis].name() + ": factor " + rule.factors[factor].name +
                " lies behind a factor that is not cut to size 1");
           return false;
         }

@@ -4,8 +4,7 @@
 //
 // Takes a module of single-op functions and a mesh, and builds a typed program
 // that runs the op in every well-typed way: operands are brought from whole
-// inputs into the layouts that the case asks for. Partial operands are made of
-// terms of mixed signs that are not proportional to the value.
+// inputs into the layouts that the case asks for.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_TEST_FUZZ_TYPEDPROGRAMS_H
@@ -29,19 +28,29 @@ struct Trial {
   std::vector<std::string> rows; ///< the case on each axis, for the table
 };
 
-/// All legal combinations of cases of the op that `seed` returns, one per axis of
-/// the mesh; at most `limit`, evenly spread.
+/// The rule of an op, if it is sound.
+std::optional<ShardingRule> ruleOf(mlir::Operation *op);
+
+/// Legal combinations of cases of an op, one per axis of the mesh, in a random
+/// order: enough that every case that is legal on some axis occurs, and up to
+/// `limit`.
 std::vector<Trial> enumerateTrials(mlir::Operation *op, const MeshShape &mesh, size_t limit);
 
-/// The op whose results `seed` returns.
+/// The functions of a file of seeds, in float64 or float32. Null, with a message,
+/// if they cannot be read.
+mlir::OwningOpRef<mlir::ModuleOp> loadSeeds(const std::string &path, mlir::MLIRContext &context, bool doublePrecision);
+
+/// Indices -n..n-1 are good for every dimension of the seed's first operand.
+int64_t indexRange(mlir::func::FuncOp seed);
+
+/// The op whose results `seed` returns; null if it returns nothing.
 mlir::Operation *mainOp(mlir::func::FuncOp seed);
 
 /// A module with the mesh and one function `main` that runs all trials. Results
-/// are named "<trial>.<result>". Trials that need a partial boolean, or a partial
-/// maximum of floats, cannot be made and are left out: their indices are not in
-/// `made`.
+/// are named "<trial>.<result>". `notMade` says, for each trial, why it is left
+/// out (partial booleans, partial maxima of floats), or "".
 mlir::OwningOpRef<mlir::ModuleOp> buildTyped(mlir::func::FuncOp seed, llvm::ArrayRef<Trial> trials,
-                                             const MeshShape &mesh, std::vector<int> &made);
+                                             const MeshShape &mesh, std::vector<std::string> &notMade);
 
 /// The same function without layouts, results named "reference.<result>".
 mlir::OwningOpRef<mlir::ModuleOp> buildReference(mlir::func::FuncOp seed);

@@ -1,5 +1,5 @@
 // One function per op and variant: what typed-programs takes apart. Sizes are
-// odd, so that blocks are padded on two and three ranks.
+// such that blocks are padded on two and three ranks.
 // RUN: mtp-opt %s | mtp-opt -o /dev/null
 func.func @neg(%x: tensor<5x4x6xf32>) -> tensor<5x4x6xf32> {
   %0 = mtp.neg %x : (tensor<5x4x6xf32>) -> tensor<5x4x6xf32>
@@ -611,4 +611,117 @@ func.func @rotary(%x: tensor<3x2x5x6xf32>, %c: tensor<1x5x2xf32>, %s: tensor<1x5
 func.func @rotary_interleaved(%x: tensor<3x2x5x6xf32>, %c: tensor<3x1x5x3xf32>, %s: tensor<3x1x5x3xf32>) -> tensor<3x2x5x6xf32> {
   %0 = mtp.rotary %x, %c, %s {interleaved} : (tensor<3x2x5x6xf32>, tensor<3x1x5x3xf32>, tensor<3x1x5x3xf32>) -> tensor<3x2x5x6xf32>
   return %0 : tensor<3x2x5x6xf32>
+}
+
+func.func @reshape_integers(%x: tensor<5x4x3xi64>) -> tensor<5x12xi64> {
+  %0 = mtp.reshape %x : (tensor<5x4x3xi64>) -> tensor<5x12xi64>
+  return %0 : tensor<5x12xi64>
+}
+
+func.func @transpose_integers(%x: tensor<5x4x6xi64>) -> tensor<6x5x4xi64> {
+  %0 = mtp.transpose %x [2, 0, 1] : (tensor<5x4x6xi64>) -> tensor<6x5x4xi64>
+  return %0 : tensor<6x5x4xi64>
+}
+
+func.func @broadcast_integers(%x: tensor<4x1xi64>) -> tensor<5x4x6xi64> {
+  %0 = mtp.broadcast %x : (tensor<4x1xi64>) -> tensor<5x4x6xi64>
+  return %0 : tensor<5x4x6xi64>
+}
+
+func.func @strided_slice_integers(%x: tensor<5x4x6xi64>) -> tensor<5x4x2xi64> {
+  %0 = mtp.strided_slice %x dim 2 start 1 step 3 : (tensor<5x4x6xi64>) -> tensor<5x4x2xi64>
+  return %0 : tensor<5x4x2xi64>
+}
+
+func.func @concat_integers(%x: tensor<5x4x6xi64>, %y: tensor<5x3x6xi64>) -> tensor<5x7x6xi64> {
+  %0 = mtp.concat dim 1 %x, %y : (tensor<5x4x6xi64>, tensor<5x3x6xi64>) -> tensor<5x7x6xi64>
+  return %0 : tensor<5x7x6xi64>
+}
+
+func.func @gather_integers(%x: tensor<7x6xi64>, %i: tensor<2x5xi64>) -> tensor<2x5x6xi64> {
+  %0 = mtp.gather %x[%i] dim 0 : (tensor<7x6xi64>, tensor<2x5xi64>) -> tensor<2x5x6xi64>
+  return %0 : tensor<2x5x6xi64>
+}
+
+func.func @gather_booleans(%x: tensor<7x6xi1>, %i: tensor<2x5xi64>) -> tensor<2x5x6xi1> {
+  %0 = mtp.gather %x[%i] dim 0 : (tensor<7x6xi1>, tensor<2x5xi64>) -> tensor<2x5x6xi1>
+  return %0 : tensor<2x5x6xi1>
+}
+
+func.func @select_integers(%c: tensor<5x1x6xi1>, %x: tensor<5x4x6xi64>, %y: tensor<5x4x6xi64>) -> tensor<5x4x6xi64> {
+  %0 = mtp.select %c, %x, %y : (tensor<5x1x6xi1>, tensor<5x4x6xi64>, tensor<5x4x6xi64>) -> tensor<5x4x6xi64>
+  return %0 : tensor<5x4x6xi64>
+}
+
+func.func @reduce_max_booleans(%x: tensor<5x4x6xi1>) -> tensor<5x6xi1> {
+  %0 = mtp.reduce_max %x dims [1] : (tensor<5x4x6xi1>) -> tensor<5x6xi1>
+  return %0 : tensor<5x6xi1>
+}
+
+func.func @reduce_min_booleans(%x: tensor<5x4x6xi1>) -> tensor<5x6xi1> {
+  %0 = mtp.reduce_min %x dims [1] : (tensor<5x4x6xi1>) -> tensor<5x6xi1>
+  return %0 : tensor<5x6xi1>
+}
+
+func.func @convolution_groups(%x: tensor<5x4x8xf32>, %w: tensor<6x2x3xf32>) -> tensor<5x6x6xf32> {
+  %0 = mtp.convolution %x, %w {strides = array<i64: 1>, pads = array<i64: 0, 0>, dilations = array<i64: 1>, groups = 2 : i64} : (tensor<5x4x8xf32>, tensor<6x2x3xf32>) -> tensor<5x6x6xf32>
+  return %0 : tensor<5x6x6xf32>
+}
+
+func.func @attention_one_key_head(%q: tensor<3x4x5x4xf32>, %k: tensor<3x1x7x4xf32>, %v: tensor<3x1x7x5xf32>) -> (tensor<3x4x5x5xf32>, tensor<3x4x5xf32>) {
+  %0, %1 = mtp.attention %q, %k, %v {scale = 0.5 : f64, causal} : (tensor<3x4x5x4xf32>, tensor<3x1x7x4xf32>, tensor<3x1x7x5xf32>) -> (tensor<3x4x5x5xf32>, tensor<3x4x5xf32>)
+  return %0, %1 : tensor<3x4x5x5xf32>, tensor<3x4x5xf32>
+}
+
+func.func @attention_query_start(%q: tensor<3x6x5x4xf32>, %k: tensor<3x3x7x4xf32>, %v: tensor<3x3x7x5xf32>, %s: tensor<i64>) -> (tensor<3x6x5x5xf32>, tensor<3x6x5xf32>) {
+  %0, %1 = mtp.attention %q, %k, %v query_start %s {scale = 0.5 : f64, causal, masked_row_zero} : (tensor<3x6x5x4xf32>, tensor<3x3x7x4xf32>, tensor<3x3x7x5xf32>, tensor<i64>) -> (tensor<3x6x5x5xf32>, tensor<3x6x5xf32>)
+  return %0, %1 : tensor<3x6x5x5xf32>, tensor<3x6x5xf32>
+}
+
+func.func @topk_smallest(%x: tensor<5x4x6xf32>) -> tensor<5x2x6xf32> {
+  %0, %1 = mtp.topk %x dim 1 {smallest} : (tensor<5x4x6xf32>) -> (tensor<5x2x6xf32>, tensor<5x2x6xi64>)
+  return %0 : tensor<5x2x6xf32>
+}
+
+func.func @argmax_last(%x: tensor<5x4x6xi64>) -> tensor<5x6xi64> {
+  %0 = mtp.argmax %x dim 1 {last} : (tensor<5x4x6xi64>) -> tensor<5x6xi64>
+  return %0 : tensor<5x6xi64>
+}
+
+// Sources: any state but partial.
+func.func @constant_splat() -> tensor<5x4x6xf32> {
+  %0 = mtp.constant dense<0.5> : tensor<5x4x6xf32>
+  return %0 : tensor<5x4x6xf32>
+}
+
+func.func @constant_elements() -> tensor<3xf32> {
+  %0 = mtp.constant dense<[0.5, -1.0, 2.0]> : tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+
+func.func @iota_first() -> tensor<5x4x6xf32> {
+  %0 = mtp.iota dim 0 : tensor<5x4x6xf32>
+  return %0 : tensor<5x4x6xf32>
+}
+
+func.func @iota_integers() -> tensor<5x4x6xi64> {
+  %0 = mtp.iota dim 2 : tensor<5x4x6xi64>
+  return %0 : tensor<5x4x6xi64>
+}
+
+mtp.initializer @weight : tensor<5x6xf32> {parameter, value = dense<[[-1.05, 0.18, -0.52, 0.42, 0.50, -1.74], [-1.95, 1.35, -0.96, -1.06, 1.98, -0.12], [1.35, -0.09, 0.56, -1.40, 0.54, 1.47], [0.09, 0.97, 0.69, -1.74, 1.03, 0.36], [-0.79, -1.88, 1.46, -0.11, 0.88, 1.52]]> : tensor<5x6xf32>}
+
+func.func @parameter() -> tensor<5x6xf32> {
+  %0 = mtp.parameter @weight : tensor<5x6xf32>
+  return %0 : tensor<5x6xf32>
+}
+
+func.func @parameter_recipe() -> tensor<5x4xf32> {
+  %0 = mtp.parameter @weight recipe [#mtp.step<"slice", [1, 1, 4]>] : tensor<5x4xf32>
+  return %0 : tensor<5x4xf32>
+}
+
+// What every change of layout is tried on.
+func.func @conversions(%x: tensor<5x4x6xf32>, %i: tensor<5x4x6xi64>, %b: tensor<5x4x6xi1>) {
+  return
 }
