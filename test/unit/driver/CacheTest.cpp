@@ -24,7 +24,7 @@ protected:
     request.model = (folder / "model.onnx").string();
     write(request.model, "weights");
     result.weights.push_back({"w", "tp = S(1)", "column parallel", {8, 4}, 128, 64});
-    result.collectives.push_back({"reduce_from", "all_reduce", "tp", "f32", "forward", "mm", "sum", 1, 64, 64, 2.5, "", 0});
+    result.collectives.push_back({"reduce_from", "all_reduce", "tp", "f32", "forward", "mm", "sum", "mm", 1, 64, 64, 2.5, "", 0});
     result.parameters = {{{"name", "w"}}};
     result.explain = "because";
     result.artifact.mesh = "tp=1";
