@@ -51,12 +51,25 @@ bool Compilation::import(std::vector<ReadFile> &files) {
   return stages.run("import", [&] { return isMlir ? importMlir() : importOnnx(files); }, kBadInput, "input");
 }
 
+/// Inputs and outputs that a module of the user leaves unnamed.
+static void nameInterface(func::FuncOp main) {
+  Builder builder(main.getContext());
+  for (unsigned i = 0; i < main.getNumArguments(); ++i)
+    if (!main.getArgAttr(i, spmd::names::name))
+      main.setArgAttr(i, spmd::names::name, builder.getStringAttr("arg" + std::to_string(i)));
+  for (unsigned i = 0; i < main.getNumResults(); ++i)
+    if (!main.getResultAttr(i, spmd::names::name))
+      main.setResultAttr(i, spmd::names::name, builder.getStringAttr("result" + std::to_string(i)));
+}
+
 bool Compilation::importMlir() {
   module = parseSourceFile<ModuleOp>(request.model, ParserConfig(&context));
   if (!module)
     return false;
-  if (!module->lookupSymbol<func::FuncOp>("main"))
+  auto main = module->lookupSymbol<func::FuncOp>("main");
+  if (!main || main.isExternal())
     return stages.fail(kBadInput, "input", request.model + ": there is no func.func @main");
+  nameInterface(main);
   return stages.gate("import", *module);
 }
 
@@ -133,7 +146,13 @@ bool Compilation::takeTypedModule(ArrayRef<std::pair<std::string, int64_t>> axes
     return stages.fail(kUsage, "usage", "--plan, --pin, --save-plan: " + request.model + " has its layouts already");
   auto meshes = module->getOps<MeshOp>();
   MeshShape shape = meshes.empty() ? MeshShape() : (*meshes.begin()).getShape();
-  std::string text;
+  for (const MeshShape::Axis &axis : shape.axes)
+    if (axis.part <= 0) {
+      int64_t size = 1;
+      for (int part : shape.find(axis.parent))
+        size *= shape.axes[part].size;
+      result.artifact.mesh += (result.artifact.mesh.empty() ? "" : ",") + axis.parent + "=" + std::to_string(size);
+    }
   for (const auto &[name, size] : axes) {
     int64_t own = 1;
     for (int axis : shape.find(name))
@@ -206,11 +225,13 @@ bool Compilation::emit() {
   artifact.modelHash = modelHash;
   artifact.precision = request.precision;
   artifact.device = request.device;
-  artifact.mesh = request.mesh;
+  if (artifact.mesh.empty())
+    artifact.mesh = request.mesh;
   KernelModule kernels(&context);
   if (!stages.run("program", [&] { return succeeded(emitProgram(*module, kernels, artifact)); }) ||
       !stages.run("kernels", [&] { return emitKernels(kernels); }))
     return false;
+  addPredictions(result);
   std::string error;
   return stages.run("verify", [&] {
     return artifact.verify(error) || stages.fail(kInternal, "internal", "the artifact is not sound: " + error);

@@ -10,9 +10,12 @@
 
 using namespace mlir;
 
+/// A module is named after its file, which is no node.
+static bool isFile(llvm::StringRef name) { return name.ends_with(".onnx"); }
+
 std::string mtp::placeText(Location location) {
   if (std::string node = nodeName(location); !node.empty())
-    return "node '" + node + "'";
+    return isFile(node) ? node : "node '" + node + "'";
   std::string place;
   location->walk([&](Location part) {
     auto file = dyn_cast<FileLineColLoc>(part);
@@ -40,7 +43,7 @@ void mtp::DiagnosticCollector::take(Diagnostic &diagnostic) {
     return;
   errors.push_back(text);
   std::string node = nodeName(diagnostic.getLocation());
-  if (!node.empty() && !llvm::is_contained(nodes, node))
+  if (!node.empty() && !isFile(node) && !llvm::is_contained(nodes, node))
     nodes.push_back(node);
 }
 
