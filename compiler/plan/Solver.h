@@ -50,9 +50,9 @@ struct Problem {
 struct SolverOptions {
   /// Entries of the largest table (over a variable and its neighbours). Beyond it
   /// the solver reports an error that names the variables.
-  int64_t tableLimit = int64_t(1) << 25;
+  int64_t tableLimit = int64_t(1) << 29;
   /// Entries of all tables together.
-  int64_t workLimit = int64_t(1) << 31;
+  int64_t workLimit = int64_t(1) << 33;
 };
 
 /// Why there is no assignment.
