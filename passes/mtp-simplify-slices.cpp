@@ -82,28 +82,6 @@ struct GatherByConstant : OpRewritePattern<GatherOp> {
   }
 };
 
-/// gather by 0, 1, .. n - 1 (positions) -> the first n elements.
-struct GatherByIota : OpRewritePattern<GatherOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(GatherOp op, PatternRewriter &rewriter) const override {
-    Value indices = op.getIndices();
-    while (auto reshape = indices.getDefiningOp<ReshapeOp>())
-      indices = reshape.getInput();
-    auto iota = indices.getDefiningOp<IotaOp>();
-    if (!iota || shapeOf(indices)[iota.getDim()] != tensorType(indices).getNumElements())
-      return failure();
-    int64_t dim = op.getDim(), count = tensorType(indices).getNumElements();
-    if (count > shapeOf(op.getData())[dim])
-      return failure();
-    SmallVector<int64_t> shape(shapeOf(op.getData()));
-    shape[dim] = count;
-    auto type = RankedTensorType::get(shape, tensorType(op.getData()).getElementType());
-    Value slice = StridedSliceOp::create(rewriter, op.getLoc(), type, op.getData(), dim, 0, 1);
-    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), slice);
-    return success();
-  }
-};
-
 /// If all uses of `value` are disjoint slices of one dimension, that dimension;
 /// else -1.
 int64_t slicedDim(Value value) {
@@ -229,5 +207,5 @@ struct SplitWideOp : RewritePattern {
 } // namespace
 
 void mtp::populateSlicePatterns(RewritePatternSet &patterns) {
-  patterns.add<SliceOfSlice, SliceOfConcat, GatherByConstant, GatherByIota, SplitWideOp>(patterns.getContext());
+  patterns.add<SliceOfSlice, SliceOfConcat, GatherByConstant, SplitWideOp>(patterns.getContext());
 }

@@ -82,14 +82,3 @@ func.func @slices_of_slices_and_concats(%x: tensor<2x8xf32>, %y: tensor<2x4xf32>
   %4 = mtp.strided_slice %x dim 1 start 0 step 1 : (tensor<2x8xf32>) -> tensor<2x8xf32>
   return %1, %3, %4 : tensor<2x2xf32>, tensor<2x4xf32>, tensor<2x8xf32>
 }
-
-// CHECK-LABEL: func.func @table_of_positions_is_cut_at_load
-func.func @table_of_positions_is_cut_at_load() -> tensor<1x16x192xf32> {
-  // CHECK-NEXT: mtp.parameter @qkv.weight recipe [#mtp.step<"slice", [0, 0, 16]>, #mtp.step<"reshape", [1, 16, 192]>]
-  // CHECK-NEXT: return
-  %w = mtp.parameter @qkv.weight : tensor<64x192xf32>
-  %i = mtp.iota dim 0 : tensor<16xi64>
-  %j = mtp.reshape %i : (tensor<16xi64>) -> tensor<1x16xi64>
-  %0 = mtp.gather %w[%j] dim 0 : (tensor<64x192xf32>, tensor<1x16xi64>) -> tensor<1x16x192xf32>
-  return %0 : tensor<1x16x192xf32>
-}
