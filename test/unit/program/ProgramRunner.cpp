@@ -133,6 +133,9 @@ RunResult mtp::test::runProgram(MLIRContext *context, const TypedProgram &progra
   artifact.cpuFeatures = object->cpuFeatures;
   if (!artifact.verify(result.error))
     return result;
+  result.kernelLaunches = llvm::count_if(artifact.entries[0].program, [](const Instruction &step) {
+    return step.kind == Instruction::Kind::Kernel;
+  });
   SessionOptions options;
   options.poison = true;
   options.collectiveTimeout = 20;

@@ -28,6 +28,7 @@ struct RunResult {
   std::string error; ///< "" if it ran
   TensorMap outputs;
   int64_t arenaBytes = 0;
+  int64_t kernelLaunches = 0; ///< of the program
 };
 
 /// Compiles and runs a module with layouts. Stored tensors become random values;

@@ -161,3 +161,29 @@ func.func @positions() -> (!i, tensor<i64, #mtp.layout<@mesh>>) {
   %r = mtp.reduce_from %s ["dp", "tp"] : (!s) -> tensor<i64, #mtp.layout<@mesh>>
   return %i, %r : !i, tensor<i64, #mtp.layout<@mesh>>
 }
+
+// -----
+
+// A library product with bias and activation against kernels for both.
+mtp.mesh @mesh <tp = 2>
+mtp.initializer @w : tensor<6x10xf32> {file = "m", offset = 0 : i64, bytes = 240 : i64, parameter}
+mtp.initializer @bias : tensor<10xf32> {file = "m", offset = 0 : i64, bytes = 40 : i64, parameter}
+mtp.initializer @down : tensor<6x10xf32> {file = "m", offset = 0 : i64, bytes = 240 : i64, parameter}
+!x = tensor<3x6xf32, #mtp.layout<@mesh>>
+!r = tensor<3x6xf32, #mtp.layout<@mesh, tp = R>>
+!p = tensor<3x6xf32, #mtp.layout<@mesh, tp = P(sum)>>
+!h = tensor<3x10xf32, #mtp.layout<@mesh, tp = S(1)>>
+!w = tensor<6x10xf32, #mtp.layout<@mesh, tp = S(1)>>
+!b = tensor<10xf32, #mtp.layout<@mesh, tp = S(0)>>
+func.func @bias_and_activation(%x: !x) -> !x {
+  %f = mtp.copy_to %x ["tp"] : (!x) -> !r
+  %w = mtp.parameter @w : !w
+  %b = mtp.parameter @bias : !b
+  %v = mtp.parameter @down : !w
+  %0 = mtp.matmul %f, %w : (!r, !w) -> !h
+  %1 = mtp.add %0, %b : (!h, !b) -> !h
+  %2 = mtp.gelu %1 : (!h) -> !h
+  %3 = mtp.matmul %2, %v {transpose_rhs} : (!h, !w) -> !p
+  %y = mtp.reduce_from %3 ["tp"] : (!p) -> !x
+  return %y : !x
+}
