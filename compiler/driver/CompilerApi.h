@@ -90,9 +90,22 @@ struct CompileResult {
   std::string explain; ///< text for people
 };
 
+/// Names the structures above: tool and compiler of different builds, in which
+/// they differ, refuse each other. Raised when a meaning changes.
+constexpr uint64_t compilerInterface() {
+  uint64_t hash = 1;
+  for (uint64_t size : {sizeof(CompileRequest), sizeof(CompileResult), sizeof(PlannedWeight),
+                        sizeof(PlannedCollective), sizeof(GivenInput), sizeof(Artifact), sizeof(Entry),
+                        sizeof(Instruction), sizeof(Parameter), sizeof(CollectiveSite), sizeof(LibrarySite)})
+    hash = hash * 1099511628211u + size;
+  return hash;
+}
+
 } // namespace mtp
 
 extern "C" {
+/// compilerInterface() of the compiler's build.
+uint64_t mtpInterface(void);
 /// Compiles; never throws and never exits. Everything it has to say stands in
 /// `result`.
 void mtpCompile(const mtp::CompileRequest *request, mtp::CompileResult *result);

@@ -55,6 +55,8 @@ extern "C" void mtpCompile(const CompileRequest *request, CompileResult *result)
                    "command line and the files of --dump-dir");
 }
 
+extern "C" uint64_t mtpInterface(void) { return compilerInterface(); }
+
 extern "C" const char *mtpOperators(void) {
   static const std::string text = [] {
     std::string lines;

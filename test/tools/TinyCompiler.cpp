@@ -140,5 +140,6 @@ void mtpCompile(const CompileRequest *request, CompileResult *result) {
   result->explainJson = {{"collectives", 1}};
 }
 
+uint64_t mtpInterface(void) { return compilerInterface(); }
 const char *mtpOperators(void) { return "Add\nMatMul\n"; }
 }

@@ -39,12 +39,17 @@ bool CompilerLibrary::open(Error &error) {
       reinterpret_cast<decltype(compileFunction)>(dlsym(handle, "mtpCompile"));
   operatorsFunction = reinterpret_cast<decltype(operatorsFunction)>(
       dlsym(handle, "mtpOperators"));
-  if (compileFunction && operatorsFunction)
+  auto interface = reinterpret_cast<decltype(&::mtpInterface)>(
+      dlsym(handle, "mtpInterface"));
+  bool fits = interface && interface() == compilerInterface();
+  if (compileFunction && operatorsFunction && fits)
     return true;
+  std::string reason = !compileFunction     ? "it lacks mtpCompile"
+                       : !operatorsFunction ? "it lacks mtpOperators"
+                                            : "its interface is another";
   error = {kNotPresent,
            "compiler",
-           path.string() + " is not the compiler of this build: it lacks " +
-               (compileFunction ? "mtpOperators" : "mtpCompile"),
+           path.string() + " is not the compiler of this build: " + reason,
            {}};
   compileFunction = nullptr;
   return false;
