@@ -137,7 +137,7 @@ static bool asksForMore(const Space &space, const Pin &pin, Value value) {
   });
 }
 
-static LogicalResult restrictTo(Model &model, const Pin &pin, const MeshShape &mesh) {
+static LogicalResult restrictTo(Model &model, const Pin &pin, const MeshShape &mesh, bool quiet) {
   for (Value value : pin.values) {
     std::string error;
     auto fits = demandOf(pin, value, mesh, error);
@@ -145,6 +145,8 @@ static LogicalResult restrictTo(Model &model, const Pin &pin, const MeshShape &m
       return emitError(value.getLoc()) << "--pin " << pin.pattern << ": " << error;
     if (model.restrict(value, *fits))
       continue;
+    if (quiet)
+      return failure();
     std::string choices;
     for (const Layout &layout : model.choices(value))
       choices += (choices.empty() ? "<" : ", <") + layout.text(mesh) + ">";
@@ -168,31 +170,41 @@ public:
       : function(function), options(options), roles(function),
         mesh(refineMesh(function, roles, axes)), conversions(mesh, machineOf(mesh)) {}
 
-  /// The cheapest plan in the space. Nothing, and no diagnostic, if `mayGiveUp` and
-  /// the tables would be too large.
-  FailureOr<std::optional<Plan>> run(Freedom freedom, bool mayGiveUp) {
-    Space space(function, roles, mesh, freedom);
+  /// The cheapest plan of a space. Unless `mustFind`, nothing, without a diagnostic,
+  /// if the space is too large or has no plan that keeps the pins.
+  FailureOr<std::optional<Plan>> run(Freedom freedom, bool mustFind, AxisSet joint = {}) {
+    bool isJoint = !joint.empty();
+    Space space(function, roles, mesh, freedom, std::move(joint));
     for (const Pin &pin : pins)
       for (Value value : pin.values)
         if (asksForMore(space, pin, value))
           space.relax(value);
     Model model(function, space, conversions, options.objective);
     constexpr int mostStrategies = 128;
-    if (mayGiveUp && model.mostStrategies() > mostStrategies)
+    if (!mustFind && model.mostStrategies() > mostStrategies)
       return std::optional<Plan>();
     for (const Pin &pin : pins)
-      if (failed(restrictTo(model, pin, mesh)))
-        return failure();
+      if (failed(restrictTo(model, pin, mesh, /*quiet=*/!mustFind)))
+        return mustFind ? FailureOr<std::optional<Plan>>(failure()) : std::optional<Plan>();
     model.build();
     SolverOptions limits;
-    if (mayGiveUp) {
-      limits.tableLimit = int64_t(1) << 23;
-      limits.workLimit = int64_t(1) << 29;
-    }
-    Solver solver(model.problem(), limits);
+    limits.tableLimit = int64_t(1) << 25;
+    limits.workLimit = int64_t(1) << (mustFind ? 30 : 28);
+    Problem problem = model.problem();
+    Solver solver(problem, limits);
     auto assignment = solver.solve();
+    // Last resort: the ops that depend on each other most keep their cheapest
+    // strategy, one after the other, until the rest can be solved exactly.
+    bool fixed = false;
+    bool mayFix = mustFind || isJoint;
+    while (!assignment && mayFix && solver.error().kind == SolverError::TooWide &&
+           fixWidest(problem, solver.error().variables)) {
+      fixed = true;
+      solver = Solver(problem, limits);
+      assignment = solver.solve();
+    }
     if (!assignment) {
-      if (mayGiveUp && solver.error().kind == SolverError::TooWide)
+      if (!mustFind)
         return std::optional<Plan>();
       return function.emitError() << "there is no plan: " << solver.error().message;
     }
@@ -202,6 +214,11 @@ public:
       return failure();
     plan.lowerBound = std::min(plan.cost, solver.optimum() % kPenalty);
     plan.megatron = plan.cost;
+    if (fixed) {
+      plan.lowerBound = 0;
+      plan.notes.push_back("too many ops depend on each other for an exact search; some were "
+                           "decided alone");
+    }
     if (options.explain)
       explain(function, model, solver, conversions, plan);
     return std::optional<Plan>(std::move(plan));
@@ -236,7 +253,32 @@ public:
 
   LogicalResult findPins() { return findPinned(function, options, pins); }
 
+  /// The parts of each axis that the user named.
+  std::vector<AxisGroup> axisGroups() const { return groupsOf(mesh); }
+
 private:
+  /// Of `variables`, the one with most legal strategies keeps the cheapest. False if
+  /// all are fixed already.
+  static bool fixWidest(Problem &problem, ArrayRef<int> variables) {
+    int widest = -1;
+    int64_t most = 1;
+    for (int v : variables) {
+      int64_t legal = llvm::count_if(problem.variables[v].unary, [](Time t) { return t < kIllegal; });
+      if (legal > most) {
+        most = legal;
+        widest = v;
+      }
+    }
+    if (widest < 0)
+      return false;
+    std::vector<Time> &unary = problem.variables[widest].unary;
+    auto cheapest = std::min_element(unary.begin(), unary.end());
+    for (auto it = unary.begin(); it != unary.end(); ++it)
+      if (it != cheapest)
+        *it = kIllegal;
+    return true;
+  }
+
   func::FuncOp function;
   const PlanOptions &options;
   Roles roles;
@@ -246,10 +288,11 @@ private:
 };
 } // namespace
 
-/// Under the objective `time` the space is first everything. Where that is too
-/// large to search exactly (three axes; layers that share weights on two), tokens
-/// are left whole, then the roles of the parallel objective are kept: still every
-/// plan of the parallel objective is in the space. The plan says so, and then has
+/// Under the objective `time` the space is everything. Where that is too large to
+/// search exactly (three axes; layers that share weights on two), it is the best of
+/// smaller spaces: the strategies of the parallel objective, and for each set of axes
+/// all strategies that use the set as one axis. So no plan is dearer than that of the
+/// parallel objective or than everything replicated. The plan says so, and then has
 /// no lower bound but zero.
 FailureOr<Plan> choosePlan(ModuleOp module, ArrayRef<std::pair<std::string, int64_t>> axes,
                            const PlanOptions &options) {
@@ -260,26 +303,33 @@ FailureOr<Plan> choosePlan(ModuleOp module, ArrayRef<std::pair<std::string, int6
   Planner planner(function, axes, options);
   if (failed(planner.findPins()))
     return failure();
-  FailureOr<std::optional<Plan>> found = std::optional<Plan>();
-  bool isTime = options.objective == Objective::Time, complete = true;
-  if (isTime) {
-    found = planner.run(Freedom::All, /*mayGiveUp=*/true);
-    if (succeeded(found) && !*found) {
-      complete = false;
-      found = planner.run(Freedom::NoTokens, /*mayGiveUp=*/true);
-    }
-  }
+  bool isTime = options.objective == Objective::Time;
+  auto found = isTime ? planner.run(Freedom::All, /*mustFind=*/false)
+                      : FailureOr<std::optional<Plan>>(std::optional<Plan>());
+  bool complete = !isTime || (succeeded(found) && *found);
   if (succeeded(found) && !*found)
-    found = planner.run(Freedom::Roles, /*mayGiveUp=*/false);
+    found = planner.run(Freedom::Roles, /*mustFind=*/true);
   if (failed(found))
     return failure();
   Plan plan = std::move(**found);
-  if (isTime && options.pins.empty() && plan.cost > plan.allReplicated)
-    plan = planner.replicated();
   if (!complete) {
+    std::vector<AxisGroup> groups = planner.axisGroups();
+    for (unsigned set = 1; set < (1u << std::min<size_t>(groups.size(), 4)); ++set) {
+      AxisSet joint;
+      for (size_t group = 0; group < groups.size(); ++group)
+        if (set >> group & 1)
+          joint.append(groups[group].parts.begin(), groups[group].parts.end());
+      auto other = planner.run(Freedom::All, /*mustFind=*/false, joint);
+      if (failed(other))
+        return failure();
+      if (*other && (*other)->cost < plan.cost)
+        plan = std::move(**other);
+    }
+    if (options.pins.empty() && plan.cost > plan.allReplicated)
+      plan = planner.replicated();
     plan.lowerBound = 0;
-    plan.notes.push_back("the space of all layouts is too large for an exact search; tokens stay "
-                         "whole on every axis but dp");
+    plan.notes.push_back("the space of all layouts is too large for an exact search; this is the "
+                         "best plan that uses the axes alike or by their roles");
   }
   plan.axes.assign(axes.begin(), axes.end());
   plan.solveMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)

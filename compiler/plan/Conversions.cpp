@@ -255,10 +255,8 @@ void ConversionGraph::addMoves(int node, ArrayRef<int> axes, AxisState state) {
     return;
   }
   // A unit of either end with which the blocks that are already there are the same.
-  SmallVector<int64_t, 3> possible{1};
-  possible.append(units[state.dim]);
   SmallVector<Layout, 2> results;
-  for (int64_t unit : possible) {
+  for (int64_t unit : units[state.dim]) {
     Layout cut = base;
     cut.dims[state.dim].unit = cut.dims[state.dim].axes.empty() ? 1 : unit;
     cut.canonicalize(tensor.shape, mesh);
@@ -299,8 +297,9 @@ void ConversionGraph::addPermutes(int node) {
 void ConversionGraph::expand(int node) {
   nodes[node].expanded = true;
   SmallVector<AxisState, 8> states{{Kind::I, -1}, {Kind::R, -1}, {Kind::PSum, -1}};
-  for (auto [dim, extent] : llvm::enumerate(tensor.shape))
-    states.push_back({Kind::S, int(dim)});
+  for (auto [dim, possible] : llvm::enumerate(units))
+    if (!possible.empty())
+      states.push_back({Kind::S, int(dim)});
   for (unsigned set = 1; set < (1u << mesh.size()); ++set) {
     SmallVector<int, 3> axes;
     for (int axis = 0; axis < mesh.size(); ++axis)
@@ -409,12 +408,21 @@ Conversions::~Conversions() = default;
 ConversionGraph &Conversions::graphOf(const TensorInfo &tensor, const Layout &from,
                                       const Layout &to) {
   ConversionUnits units(tensor.shape.size());
+  auto nests = [](const Layout &layout) {
+    return llvm::any_of(layout.dims, [](const DimCut &cut) { return cut.axes.size() > 1; });
+  };
+  if (nests(from) || nests(to))
+    units.assign(units.size(), {1});
+  else if (!tensor.shape.empty())
+    units[std::max_element(tensor.shape.begin(), tensor.shape.end()) - tensor.shape.begin()] = {1};
   for (auto [mine, a, b] : llvm::zip_equal(units, from.dims, to.dims)) {
-    for (int64_t unit : {std::min(a.unit, b.unit), std::max(a.unit, b.unit)})
-      if (unit > 1 && !llvm::is_contained(mine, unit))
+    if (a.axes.empty() && b.axes.empty())
+      continue;
+    for (int64_t unit : {int64_t(1), std::min(a.unit, b.unit), std::max(a.unit, b.unit)})
+      if (!llvm::is_contained(mine, unit))
         mine.push_back(unit);
   }
-  for (Entry &entry : graphs)
+  for (Entry &entry : llvm::reverse(graphs)) // neighbouring questions are alike
     if (entry.tensor == tensor && entry.units == units)
       return *entry.graph;
   graphs.push_back({tensor, units, std::make_unique<ConversionGraph>(tensor, units, mesh, machine)});

@@ -17,7 +17,8 @@
 //   P(max|min)  reduce_max_from  all_reduce_max
 //
 // The conjugate of a -> b is dual(b) -> dual(a) on the same blocks. Only the
-// minor-most axes of a dimension come and go.
+// minor-most axes of a dimension come and go. On the way those dimensions are cut that
+// one end cuts, and the largest; all, if several axes may have to change places in one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_PLAN_CONVERSIONS_H
@@ -63,10 +64,10 @@ struct ConversionPath {
   llvm::SmallVector<ConversionStep, 2> steps;
 };
 
-/// Units besides 1 in which a dimension may be cut on the way: those of both ends.
+/// For each dimension the units in which it may be cut on the way; none: it is not.
 using ConversionUnits = std::vector<llvm::SmallVector<int64_t, 2>>;
 
-/// All layouts of one tensor and the conversions between them, grown as it is
+/// The layouts of one tensor and the conversions between them, grown as it is
 /// asked. Searches from one layout are kept and resumed; the answer to a question
 /// does not depend on earlier ones.
 class ConversionGraph;

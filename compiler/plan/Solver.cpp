@@ -38,7 +38,36 @@ Time costOf(const Problem &problem, const std::vector<int> &assignment) {
 Solver::Solver(Problem given, SolverOptions options)
     : problem(std::move(given)), options(options) {}
 
+/// Strategies that are illegal alone take no part.
+void Solver::dropIllegal() {
+  for (Variable &variable : problem.variables) {
+    std::vector<int> &kept = original.emplace_back();
+    given.push_back(variable.unary.size());
+    for (size_t x = 0; x < variable.unary.size(); ++x)
+      if (variable.unary[x] < kIllegal)
+        kept.push_back(int(x));
+    if (kept.empty()) // said by eliminate(), with its neighbours
+      kept.push_back(0);
+    std::vector<Time> unary;
+    for (int x : kept)
+      unary.push_back(variable.unary[x]);
+    variable.unary = std::move(unary);
+  }
+  for (Pair &pair : problem.pairs) {
+    const std::vector<int> &rows = original[pair.a], &columns = original[pair.b];
+    if (rows.size() == given[pair.a] && columns.size() == given[pair.b])
+      continue;
+    std::vector<Time> table;
+    for (int x : rows)
+      for (int y : columns)
+        table.push_back(pair.table[size_t(x) * given[pair.b] + y]);
+    pair.table = std::move(table);
+  }
+}
+
 bool Solver::check() {
+  if (!original.empty())
+    return true;
   auto fail = [&](std::string message) {
     failure = {SolverError::Malformed, std::move(message), {}};
     return false;
@@ -63,6 +92,7 @@ bool Solver::check() {
       return fail("the table of '" + problem.variables[pair.a].name + "' and '" +
                   problem.variables[pair.b].name + "' is malformed");
   }
+  dropIllegal();
   return true;
 }
 
@@ -91,6 +121,8 @@ std::optional<std::vector<int>> Solver::solve() {
     assignment[buckets[rank].variable] =
         int(std::min_element(costs.begin(), costs.end()) - costs.begin());
   }
+  for (size_t v = 0; v < assignment.size(); ++v)
+    assignment[v] = original[v][assignment[v]];
   return assignment;
 }
 
@@ -108,6 +140,8 @@ std::optional<std::vector<int>> Solver::sampleLegal(uint64_t seed) {
         open.push_back(int(x));
     assignment[buckets[rank].variable] = open[random.next() % open.size()];
   }
+  for (size_t v = 0; v < assignment.size(); ++v)
+    assignment[v] = original[v][assignment[v]];
   return assignment;
 }
 
@@ -187,6 +221,12 @@ std::vector<std::vector<Time>> Solver::minMarginals() const {
       for (size_t i = 0; i < down.size(); ++i)
         down[i] = down[i] >= kIllegal ? kIllegal : down[i] - factor.entries[i];
     }
+  }
+  for (size_t v = 0; v < marginals.size(); ++v) {
+    std::vector<Time> all(given[v], kIllegal);
+    for (size_t x = 0; x < original[v].size(); ++x)
+      all[original[v][x]] = marginals[v][x];
+    marginals[v] = std::move(all);
   }
   return marginals;
 }

@@ -50,7 +50,7 @@ struct Problem {
 struct SolverOptions {
   /// Entries of the largest table (over a variable and its neighbours). Beyond it
   /// the solver reports an error that names the variables.
-  int64_t tableLimit = int64_t(1) << 29;
+  int64_t tableLimit = int64_t(1) << 28;
   /// Entries of all tables together.
   int64_t workLimit = int64_t(1) << 33;
 };
@@ -100,6 +100,7 @@ private:
   };
 
   bool check();
+  void dropIllegal();
   bool orderVariables();
   bool eliminate(bool onlyFeasible);
   void fillMessage(const Bucket &bucket, std::vector<Time> &message) const;
@@ -107,7 +108,9 @@ private:
   std::vector<Time> costsGiven(const Bucket &bucket, const std::vector<int> &assignment) const;
   int64_t entriesOf(const std::vector<int> &scope) const;
 
-  Problem problem;
+  Problem problem; ///< after check(): without illegal strategies
+  std::vector<std::vector<int>> original; ///< strategies by variable, as the caller counts
+  std::vector<size_t> given;              ///< how many there were
   SolverOptions options;
   SolverError failure;
   std::vector<int> order, rankOf;

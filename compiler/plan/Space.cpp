@@ -113,9 +113,15 @@ MeshShape refineMesh(func::FuncOp function, const Roles &roles,
 // Units and key heads, spread over the graph
 //===----------------------------------------------------------------------===//
 
-Space::Space(func::FuncOp function, const Roles &roles, MeshShape mesh, Freedom freedom)
+Space::Space(func::FuncOp function, const Roles &roles, MeshShape mesh, Freedom freedom,
+             AxisSet joint)
     : function(function), roles(roles), mesh(std::move(mesh)), freedom(freedom),
       groups(groupsOf(this->mesh)) {
+  if (!joint.empty()) {
+    groups.assign(1, {"", 1, {joint.begin(), joint.end()}, false});
+    for (int axis : joint)
+      groups[0].size *= this->mesh.axes[axis].size;
+  }
   spreadTraits();
 }
 
@@ -224,6 +230,15 @@ void Space::spreadTraits() {
 // Strategies of an op
 //===----------------------------------------------------------------------===//
 
+/// Whether the objective lets `group` cut a dimension of these roles.
+bool Space::mayCut(uint8_t role, const AxisGroup &group) const {
+  if (freedom == Freedom::All)
+    return true;
+  if (!group.isData)
+    return (role & (kBatch | kToken)) == 0;
+  return (role & kBatch) != 0;
+}
+
 std::vector<Space::Cases> Space::casesOf(Operation *op, const ShardingRule &rule,
                                          const AxisGroup &group) const {
   size_t parts = group.parts.size();
@@ -240,8 +255,7 @@ std::vector<Space::Cases> Space::casesOf(Operation *op, const ShardingRule &rule
   auto maySplit = [&](int factor) {
     if (rule.factors[factor].kind != FactorKind::Parallel || rule.factors[factor].size <= 1)
       return false;
-    return free || (group.isData ? (role[factor] & kBatch) != 0
-                                 : (role[factor] & (kBatch | kToken)) == 0);
+    return free || mayCut(role[factor], group);
   };
   SmallVector<AxisCase, 8> sharded;
   for (AxisCase c : enumerateCases(rule)) {
@@ -253,7 +267,7 @@ std::vector<Space::Cases> Space::casesOf(Operation *op, const ShardingRule &rule
       sharded.push_back(c);
     }
   }
-  bool batchOnly = group.isData && freedom == Freedom::Roles && !free && !sharded.empty();
+  bool batchOnly = group.isData && !free && !sharded.empty();
   if (!batchOnly)
     for (AxisCase c : enumerateCases(rule))
       if (c.row != Row::Sharded)
@@ -262,7 +276,8 @@ std::vector<Space::Cases> Space::casesOf(Operation *op, const ShardingRule &rule
   for (AxisCase c : sharded)
     if (parts == 1 || free || !carriesKeyHeads(op, rule, c.index))
       addJoint(c);
-  if (parts != 2)
+  bool refined = parts == 2 && mesh.axes[group.parts[0]].parent == mesh.axes[group.parts[1]].parent;
+  if (!refined)
     return result;
   // Where query heads stand behind key heads, the minor part splits them.
   SmallVector<int, 2> heads = keyHeadFactors(op, rule, roles);
@@ -311,7 +326,7 @@ OpSpace Space::of(Operation *op) const {
       return other.operands == strategy.operands && other.results == strategy.results;
     });
   };
-  SmallVector<AxisCase, 4> cases(mesh.size());
+  SmallVector<AxisCase, 4> cases(mesh.size(), {Row::Invariant, 0});
   auto combineAll = [&](auto &&self, size_t group) -> void {
     if (group < groups.size()) {
       for (const Cases &choice : perGroup[group]) {
@@ -357,7 +372,7 @@ std::vector<Layout> Space::storage(Value value) const {
       continue;
     std::vector<Layout> before = std::move(layouts);
     layouts.clear();
-    bool batch = group.isData && !free && freedom == Freedom::Roles;
+    bool batch = group.isData && !free;
     // An input of rank 2 or more is always cut on dp; one of rank 1 may be.
     if (!batch || !isInput || shape.size() < 2 || shape[0] <= 1)
       layouts = before;
@@ -365,8 +380,8 @@ std::vector<Layout> Space::storage(Value value) const {
       for (int64_t dim = 0; dim < int64_t(shape.size()); ++dim) {
         if (shape[dim] <= 1)
           continue;
-        uint8_t role = roles.of(value, dim);
-        if (!free && (group.isData ? !isInput || dim != 0 : (role & (kBatch | kToken)) != 0))
+        bool inputBatch = isInput && dim == 0; // a parameter's has no role
+        if (!free && !(batch ? inputBatch : mayCut(roles.of(value, dim), group)))
           continue;
         const DimTraits &known = traitsOf(value, dim);
         if (group.parts.size() == 1 || free || !known.keyHeads)

@@ -37,9 +37,12 @@ enum class Objective : uint8_t { Parallel, Time };
 /// How much a Space allows.
 enum class Freedom : uint8_t {
   Roles,    ///< as the objective `parallel` has it
-  NoTokens, ///< dp need not split the batch; other axes never split batch or tokens
   All,
 };
+
+/// A set of mesh axes that is used as one, all others being invariant. Empty: every
+/// axis is used as its own.
+using AxisSet = llvm::SmallVector<int, 4>;
 
 /// A mesh axis as the user named it, and its parts in the finest mesh.
 struct AxisGroup {
@@ -70,7 +73,8 @@ struct DimTraits {
 
 class Space {
 public:
-  Space(mlir::func::FuncOp function, const Roles &roles, MeshShape mesh, Freedom freedom);
+  Space(mlir::func::FuncOp function, const Roles &roles, MeshShape mesh, Freedom freedom,
+        AxisSet joint = {});
 
   /// Dimensions of `value` may be split on any axis, tokens too: a pin asks so.
   void relax(mlir::Value value) { relaxed.insert(value); }
@@ -93,6 +97,7 @@ private:
   bool carriesKeyHeads(mlir::Operation *op, const ShardingRule &rule, int factor) const;
   std::vector<Cases> casesOf(mlir::Operation *op, const ShardingRule &rule,
                              const AxisGroup &group) const;
+  bool mayCut(uint8_t role, const AxisGroup &group) const;
   const DimTraits &traitsOf(mlir::Value value, int64_t dim) const;
 
   mlir::func::FuncOp function;

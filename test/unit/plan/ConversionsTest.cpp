@@ -101,17 +101,21 @@ TEST(Conversions, OfValuesWithoutCotangentReadInvariantAsReplicated) {
   EXPECT_GT(conversions.cost(floats, whole, replicated), 0);
 }
 
-TEST(Conversions, ObeyTheTriangleInequality) {
+// Where blocks are padded, a detour over a dimension that neither end cuts can save
+// the padding's bytes; paths do not take it.
+TEST(Conversions, ObeyTheTriangleInequalityWithoutPadding) {
   std::mt19937_64 random(5);
+  const TensorInfo floats{{12, 24, 48}, 4, true}, longs{{12, 24, 48}, 8, false};
   for (const MeshShape &mesh : meshes)
-    for (const TensorInfo &tensor : {even, uneven, integers}) {
+    for (const TensorInfo &tensor : {floats, longs}) {
       Conversions conversions(mesh, machineOf(mesh));
       for (int run = 0; run < 150; ++run) {
         Layout a = randomLayout(random, tensor, mesh), b = randomLayout(random, tensor, mesh),
                c = randomLayout(random, tensor, mesh);
         ASSERT_LT(conversions.cost(tensor, a, b), kIllegal) << a.text(mesh) << " -> " << b.text(mesh);
         EXPECT_LE(conversions.cost(tensor, a, c),
-                  conversions.cost(tensor, a, b) + conversions.cost(tensor, b, c));
+                  conversions.cost(tensor, a, b) + conversions.cost(tensor, b, c))
+            << a.text(mesh) << " -> " << b.text(mesh) << " -> " << c.text(mesh);
       }
     }
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "PlanFixture.h"
 
+#include <fstream>
 #include <random>
 
 using namespace mtp;
@@ -224,6 +225,23 @@ TEST_F(PlanTest, ComesBackFromAFile) {
       }
     }
   }
+}
+
+TEST_F(PlanTest, TheFileHasTheDocumentedKeys) {
+  std::ifstream page(MTP_DOCS "/plan-file.md");
+  std::set<std::string> documented, found;
+  for (std::string line; std::getline(page, line);)
+    if (line.rfind("| `", 0) == 0)
+      documented.insert(line.substr(3, line.find('`', 3) - 3));
+  parse(gpt({.layers = 1}));
+  nlohmann::json file = savePlan(choose("dp=2,tp=2"), "hash");
+  for (const auto &[key, value] : file.items())
+    found.insert(key);
+  for (const char *list : {"inputs", "ops"})
+    for (const nlohmann::json &entry : file[list])
+      for (const auto &[key, value] : entry.items())
+        found.insert(key);
+  EXPECT_EQ(found, documented);
 }
 
 TEST_F(PlanTest, AStaleOrIllTypedFileIsRefusedByName) {
