@@ -202,6 +202,34 @@ def shape_arithmetic_on_expressions_of_dims(run):
 
 
 @test
+def pads_and_parts_of_shapes_are_computed(run):
+    # As the exporters write F.pad, and tf2onnx a Split of a shape.
+    proto = model("""main (float[2,3] x) => (float[a,b] y, float[c,d] z) {
+      m = Reshape (p, two)
+      r = Slice (m, minus, low, zero, minus)
+      t = Transpose <perm: ints = [1, 0]> (r)
+      f = Reshape (t, flat)
+      y = Pad (x, f)
+      s = Shape (x)
+      rows, columns = Split <axis: int = 0> (s)
+      other = Concat <axis: int = 0> (columns, rows)
+      z = Reshape (x, other)
+    }""", {"p": np.array([1, 2, 0, 3]), "two": np.array([-1, 2]), "flat": np.array([-1]), "minus": np.array([-1]),
+           "low": np.array([-(1 << 63)]), "zero": np.array([0])}, opset=17)
+    run.gives(proto, {"y": np.pad(x, ((0, 3), (1, 2))), "z": x.reshape(3, 2)}, x=x)
+
+
+@test
+def writing_all_rows_is_the_update(run):
+    proto = model("""main (float[2,3] x, float[2,3] u) => (float[2,3] y) {
+      r = Range (zero, rows, one)
+      i = Unsqueeze (r, last)
+      y = ScatterND (x, i, u)
+    }""", {"zero": np.int64(0), "rows": np.int64(2), "one": np.int64(1), "last": np.array([-1])})
+    run.gives(proto, {"y": -x}, x=x, u=-x)
+
+
+@test
 def dims_without_a_value_are_asked_for(run):
     proto = model("main (float[batch, 3] x) => (float[batch, 3] y) { y = Neg (x) }")
     run.refuses(proto, "input", "input 'x'", "--dim batch=N")

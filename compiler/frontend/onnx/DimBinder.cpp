@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <set>
 
 namespace mtp::onnx {
 
@@ -170,7 +171,28 @@ bool DimBinder::solve(const Site &site) {
   return true;
 }
 
+/// "total" is "past" + "seq" where the names of a cache are that plain.
+static std::string cacheSum(const std::string &name, const std::set<std::string> &names) {
+  auto has = [](const std::string &text, const char *part) { return text.find(part) != std::string::npos; };
+  if (!has(name, "total"))
+    return "";
+  std::vector<std::string> past, now;
+  for (const std::string &other : names)
+    if (has(other, "past"))
+      past.push_back(other);
+    else if (has(other, "seq") && !has(other, "total"))
+      now.push_back(other);
+  return past.size() == 1 && now.size() == 1 ? past[0] + " + " + now[0] : "";
+}
+
 void DimBinder::applyDefaults(const std::vector<Site> &sites) {
+  std::set<std::string> names;
+  for (const Site &site : sites)
+    names.insert(site.symbol);
+  std::vector<std::pair<std::string, std::string>> sums;
+  for (const Site &site : sites)
+    if (std::string sum = cacheSum(site.symbol, names); !sum.empty() && !values.count(site.symbol))
+      sums.push_back({site.symbol, sum});
   for (const Site &site : sites) {
     std::vector<std::string> missing;
     if (evaluateDim(site.symbol, values, missing))
@@ -178,6 +200,8 @@ void DimBinder::applyDefaults(const std::vector<Site> &sites) {
     if (missing.empty())
       missing = {site.symbol};
     for (const std::string &name : missing) {
+      if (std::any_of(sums.begin(), sums.end(), [&](auto &sum) { return sum.first == name; }))
+        continue;
       std::string lower = name;
       std::transform(lower.begin(), lower.end(), lower.begin(),
                      [](unsigned char c) { return std::tolower(c); });
@@ -188,6 +212,15 @@ void DimBinder::applyDefaults(const std::vector<Site> &sites) {
                          "' is set to " + std::to_string(value) + "; give --dim " + name +
                          "=N for another size");
     }
+  }
+  for (const auto &[name, sum] : sums) {
+    std::vector<std::string> missing;
+    std::optional<int64_t> value = evaluateDim(sum, values, missing);
+    if (!value || values.count(name))
+      continue;
+    set(name, *value, "default");
+    warnings.push_back("dimension '" + name + "' is set to " + sum + " = " + std::to_string(*value) +
+                       "; give --dim " + name + "=N for another size");
   }
 }
 

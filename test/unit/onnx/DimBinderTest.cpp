@@ -129,6 +129,16 @@ TEST(DimBinder, DefaultsAreReported) {
   EXPECT_HAS(outcome.warnings[1], "--dim seq=N");
 }
 
+TEST(DimBinder, TheDefaultOfATotalIsASum) {
+  ReadOptions options;
+  options.defaultDims = true;
+  options.dims = {{"seq", 3}};
+  Outcome outcome = bindAll({input("ids", {"batch", "seq"}), input("mask", {"batch", "total"}),
+                             input("key", {"batch", "past"})}, options);
+  EXPECT_EQ(outcome.shapes, (std::vector<Shape>{{1, 3}, {1, 19}, {1, 16}}));
+  EXPECT_HAS(outcome.warnings.back(), "past + seq = 19");
+}
+
 TEST(DimBinder, DimensionsWithoutANameGoByInputAndAxis) {
   ReadOptions options;
   options.dims = {{"x[1]", 7}};

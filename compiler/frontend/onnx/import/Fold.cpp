@@ -4,7 +4,7 @@
 //
 // Shapes and what is computed from them: vectors and splats. Larger values, such
 // as masks, stay operators whatever their size, so that later passes see one form
-// of them.
+// of them; tables of a few integers, such as pads, fold in any rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -105,8 +105,12 @@ public:
     }
     if (inputs.empty() || !inputs[0])
       return false;
-    results.resize(1);
     const std::string &op = n.node.op;
+    results.resize(n.numOutputs());
+    if (op == "Split")
+      return n.numOutputs() > 0 && split(results);
+    if (n.numOutputs() != 1)
+      return false;
     if (auto fold = binaryFolds().find(op); fold != binaryFolds().end() && inputs.size() == 2)
       return binary(fold->second, results[0]);
     if (auto fold = unaryFolds().find(op); fold != unaryFolds().end())
@@ -123,6 +127,8 @@ public:
       return concat(results[0]);
     if (op == "Slice")
       return slice(results[0]);
+    if (op == "Transpose")
+      return transpose(results[0]);
     if (op == "ReduceProd" || op == "ReduceSum" || op == "ReduceMax" || op == "ReduceMin")
       return reduce(op, results[0]);
     return false;
@@ -244,28 +250,111 @@ private:
     return true;
   }
 
-  bool slice(Constant &result) {
-    const Constant &data = *inputs[0];
-    if (data.shape.size() != 1 || inputs.size() < 3 || inputs[1]->elements() != 1 || inputs[2]->elements() != 1)
-      return false;
-    int64_t extent = data.shape[0], step = inputs.size() > 4 && inputs[4] ? inputs[4]->intAt(0) : 1;
+  /// Numpy's slice of one dimension: first index, count, step.
+  struct Cut {
+    int64_t first = 0, count = 0, step = 1;
+  };
+  Cut cut(int64_t extent, int64_t start, int64_t end, int64_t step) {
     if (step == 0)
       n.invalid("a step is zero");
+    step = std::clamp(step, -std::max<int64_t>(extent, 1), std::max<int64_t>(extent, 1));
     auto bound = [&](int64_t at, int64_t low, int64_t high) { return std::clamp(at < 0 ? (at < -extent ? low : at + extent) : at, low, high); };
-    int64_t start = step > 0 ? bound(inputs[1]->intAt(0), 0, extent) : bound(inputs[1]->intAt(0), -1, extent - 1);
-    int64_t end = step > 0 ? bound(inputs[2]->intAt(0), 0, extent) : bound(inputs[2]->intAt(0), -1, extent - 1);
-    result.type = data.type;
-    std::vector<int64_t> picks;
-    for (int64_t at = start; step > 0 ? at < end : at > end; at += step) {
-      picks.push_back(at);
-      if (std::abs(step) >= extent)
-        break;
+    int64_t low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
+    int64_t first = bound(start, low, high), last = bound(end, low, high);
+    int64_t span = step > 0 ? last - first : first - last;
+    return {first, span > 0 ? ceilDiv(span, std::abs(step)) : 0, step};
+  }
+
+  /// Small tables of integers, such as pads, fold in any rank; masks don't.
+  static bool isTable(const Constant &data) {
+    return data.shape.size() == 1 || isVector(data.shape) ||
+           (!data.holdsFloats() && data.type != DType::Bool && data.elements() <= 64);
+  }
+
+  bool slice(Constant &result) {
+    const Constant &data = *inputs[0];
+    if (!isTable(data) || inputs.size() < 3 || n.has(1) == false || n.has(2) == false)
+      return false;
+    int64_t rank = static_cast<int64_t>(data.shape.size()), cuts = inputs[1]->elements();
+    std::vector<Cut> all;
+    for (int64_t extent : data.shape)
+      all.push_back({0, extent, 1});
+    for (int64_t i = 0; i < cuts; ++i) {
+      bool axesGiven = inputs.size() > 3 && inputs[3], stepsGiven = inputs.size() > 4 && inputs[4];
+      if (inputs[2]->elements() != cuts || (axesGiven && inputs[3]->elements() != cuts) ||
+          (stepsGiven && inputs[4]->elements() != cuts))
+        n.invalid("starts, ends, axes and steps have different lengths");
+      int64_t dim = n.axis(axesGiven ? inputs[3]->intAt(i) : i, rank);
+      all[dim] = cut(data.shape[dim], inputs[1]->intAt(i), inputs[2]->intAt(i), stepsGiven ? inputs[4]->intAt(i) : 1);
     }
-    result.shape = {static_cast<int64_t>(picks.size())};
+    result.type = data.type;
+    for (const Cut &c : all)
+      result.shape.push_back(c.count);
     result.resize();
-    for (size_t i = 0; i < picks.size(); ++i)
-      put(result, static_cast<int64_t>(i), data, picks[i]);
+    for (int64_t i = 0; i < result.elements(); ++i) {
+      int64_t rest = i, from = 0, stride = 1;
+      for (int64_t dim = rank - 1; dim >= 0; --dim) {
+        from += (all[dim].first + rest % all[dim].count * all[dim].step) * stride;
+        rest /= all[dim].count;
+        stride *= data.shape[dim];
+      }
+      put(result, i, data, from);
+    }
     return true;
+  }
+
+  bool transpose(Constant &result) {
+    const Constant &data = *inputs[0];
+    int64_t rank = static_cast<int64_t>(data.shape.size());
+    std::vector<int64_t> perm;
+    for (int64_t dim = rank; dim-- > 0;)
+      perm.push_back(dim);
+    perm = n.intsAttr("perm").value_or(perm);
+    if (!isTable(data) || n.axes(perm, rank).size() != static_cast<size_t>(rank))
+      return false;
+    result.type = data.type;
+    for (int64_t dim : perm)
+      result.shape.push_back(data.shape[n.axis(dim, rank)]);
+    result.resize();
+    std::vector<int64_t> strides(rank, 1);
+    for (int64_t dim = rank - 1; dim > 0; --dim)
+      strides[dim - 1] = strides[dim] * data.shape[dim];
+    for (int64_t i = 0; i < result.elements(); ++i) {
+      int64_t rest = i, from = 0;
+      for (int64_t dim = rank - 1; dim >= 0; --dim) {
+        from += rest % result.shape[dim] * strides[n.axis(perm[dim], rank)];
+        rest /= result.shape[dim];
+      }
+      put(result, i, data, from);
+    }
+    return true;
+  }
+
+  /// Parts of a vector, each an output.
+  bool split(std::vector<Constant> &results) {
+    const Constant &data = *inputs[0];
+    size_t parts = n.numOutputs();
+    if (data.shape.size() != 1 || data.splat)
+      return false;
+    std::vector<int64_t> sizes = n.has(1) ? n.ints(1, "the sizes") : n.intsAttr("split").value_or(std::vector<int64_t>{});
+    if (sizes.empty()) {
+      int64_t part = ceilDiv(data.shape[0], static_cast<int64_t>(parts));
+      for (size_t i = 0; i < parts; ++i)
+        sizes.push_back(std::max<int64_t>(0, std::min(part, data.shape[0] - static_cast<int64_t>(i) * part)));
+    }
+    int64_t at = 0;
+    if (sizes.size() != parts)
+      return false;
+    for (size_t i = 0; i < parts; ++i) {
+      if (sizes[i] < 0 || sizes[i] > data.shape[0] - at)
+        return false; // the handler says what is wrong
+      results[i].type = data.type;
+      results[i].shape = {sizes[i]};
+      results[i].resize();
+      for (int64_t k = 0; k < sizes[i]; ++k)
+        put(results[i], k, data, at++);
+    }
+    return at == data.shape[0];
   }
 
   bool reduce(const std::string &op, Constant &result) {
@@ -291,7 +380,5 @@ private:
 } // namespace
 
 bool mtp::onnx::foldNode(const NodeContext &context, std::vector<Constant> &results) {
-  if (context.node.outputs.size() != 1)
-    return false;
   return Folder(context).run(results);
 }

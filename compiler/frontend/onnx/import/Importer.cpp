@@ -12,11 +12,6 @@ using namespace mlir;
 using namespace mtp;
 using namespace mtp::onnx;
 
-/// Constants up to this many bytes stand in the IR; larger ones are initializers.
-static constexpr int64_t kInlineBytes = 1024;
-/// Largest initializer whose elements are read where an operator must know them.
-static constexpr int64_t kMostLoaded = int64_t(1) << 16;
-
 Importer::Importer(const Model &model, const ReadOptions &options, MLIRContext &context,
                    std::vector<std::string> &warnings)
     : model(model), options(options), context(context), warnings(warnings), body(&context), top(&context) {
@@ -96,27 +91,6 @@ void Importer::addInitializers(const Graph &graph, Frame &frame, const std::set<
   for (const Tensor &tensor : graph.initializers)
     if (!overridden.count(tensor.name))
       frame.scope.names[tensor.name] = tensorEntry(tensor, frame.prefix + tensor.name, true);
-}
-
-/// Small integers and scalars are known; all else stays where it lies.
-EntryRef Importer::tensorEntry(const Tensor &tensor, const std::string &name, bool isInitializer) {
-  auto entry = std::make_shared<Entry>();
-  entry->name = name;
-  entry->shape = tensor.shape;
-  if (!tensor.foreignType.empty()) {
-    entry->unknown = true;
-    return entry;
-  }
-  entry->type = effective(tensor.type);
-  bool isVector = llvm::count_if(tensor.shape, [](int64_t extent) { return extent != 1; }) <= 1;
-  bool small = tensor.shape.empty() || tensor.elements() == 0 ||
-               (isFloat(tensor.type) ? !isInitializer && tensor.elements() * 8 <= kInlineBytes
-                                     : isVector && tensor.elements() <= kMostLoaded);
-  if (small)
-    entry->constant = std::make_shared<Constant>(load(tensor, entry->type));
-  else
-    entry->weight = &tensor;
-  return entry;
 }
 
 void Importer::finish() {
@@ -230,6 +204,8 @@ std::map<std::string, onnx::Attribute> Importer::bind(const std::map<std::string
   return bound;
 }
 
+static constexpr const char *kDependsOnData = "the shape of its result depends on data";
+
 static bool accepts(Accepts accepted, DType type) {
   switch (accepted) {
   case Accepts::Anything: return true;
@@ -279,11 +255,10 @@ void Importer::runNode(const Node &node, Frame &frame) {
       return markUnknown(node, frame);
     return inlineBranch(node, std::move(inputs), attributes, frame);
   }
+  bool dependsOnData = node.op == "NonZero" || node.op == "Compress" || node.op == "Unique";
   auto entry = opTable().find(node.op);
   if (entry == opTable().end())
-    return reject(node, frame, node.op == "NonZero" || node.op == "Compress" || node.op == "Unique"
-                                   ? "the shape of its result depends on data"
-                                   : "the operator is not supported");
+    return reject(node, frame, dependsOnData ? kDependsOnData : "the operator is not supported");
   if (version < entry->second.since)
     return reject(node, frame, "opset " + std::to_string(version) + " does not have it");
   for (auto &[name, attribute] : attributes) {
@@ -300,7 +275,7 @@ void Importer::runNode(const Node &node, Frame &frame) {
     if (!inputs[i])
       failInput("input " + std::to_string(i) + " of node '" + node.name + "' (" + node.op + ") is left out", {node.name});
   if (unknown)
-    return markUnknown(node, frame);
+    return dependsOnData ? reject(node, frame, kDependsOnData) : markUnknown(node, frame);
   if (!inputs.empty() && inputs[0] && !inputs[0]->isSequence && !accepts(entry->second.accepts, inputs[0]->type))
     return reject(node, frame, std::string("elements of type ") + mtp::name(inputs[0]->type));
   runHandler(node, version, std::move(inputs), attributes, frame);
@@ -421,146 +396,4 @@ void Importer::reportUnsupported() {
     nodes.insert(nodes.end(), names.begin(), names.end());
   }
   throw OnnxFailure({"unsupported", message, nodes});
-}
-
-//===----------------------------------------------------------------------===//
-// Values
-//===----------------------------------------------------------------------===//
-
-Location Importer::locationOf(const std::string &node, const std::string &value) {
-  return NameLoc::get(StringAttr::get(&context, node), NameLoc::get(StringAttr::get(&context, value)));
-}
-
-EntryRef Importer::constantEntry(Constant value, std::string name) {
-  auto entry = std::make_shared<Entry>();
-  entry->name = std::move(name);
-  entry->type = value.type;
-  entry->shape = value.shape;
-  entry->constant = std::make_shared<Constant>(std::move(value));
-  return entry;
-}
-
-EntryRef Importer::valueEntry(Value value, std::string name) {
-  auto entry = std::make_shared<Entry>();
-  entry->name = std::move(name);
-  entry->type = dtypeOf(elementOf(value));
-  entry->shape.assign(shapeOf(value).begin(), shapeOf(value).end());
-  entry->value = value;
-  return entry;
-}
-
-std::shared_ptr<const Constant> Importer::constantOf(const EntryRef &entry) {
-  if (entry->constant || !entry->weight || entry->weight->elements() > kMostLoaded)
-    return entry->constant;
-  auto &constant = loaded[entry->name];
-  if (!constant)
-    constant = std::make_shared<Constant>(load(*entry->weight, entry->type));
-  return constant;
-}
-
-Value Importer::materialize(const EntryRef &entry) {
-  if (entry->value)
-    return entry->value;
-  if (entry->isSequence)
-    throw Unsupported{"a sequence is used as a tensor"};
-  entry->value = entry->weight ? emitWeight(*entry->weight, entry->name, entry->type)
-                               : emitConstant(*entry->constant, entry->name);
-  return entry->value;
-}
-
-Value Importer::emitConstant(const Constant &value, const std::string &name) {
-  OpBuilder::InsertionGuard guard(body);
-  Location loc = locationOf(name, name);
-  if (Value counter = emitProgression(value))
-    return counter;
-  Type element = elementType(&context, value.type);
-  auto type = RankedTensorType::get(value.shape, element);
-  int64_t n = value.splat ? 1 : value.elements();
-  SmallVector<mlir::Attribute> elements;
-  bool same = true;
-  for (int64_t i = 0; i < n; ++i)
-    same &= value.holdsFloats() ? std::bit_cast<int64_t>(value.floatAt(i)) == std::bit_cast<int64_t>(value.floatAt(0))
-                                : value.intAt(i) == value.intAt(0);
-  for (int64_t i = 0; i < (same && n ? 1 : n); ++i) {
-    if (auto floating = dyn_cast<FloatType>(element)) {
-      APFloat number(value.floatAt(i));
-      bool lost;
-      number.convert(floating.getFloatSemantics(), APFloat::rmNearestTiesToEven, &lost);
-      elements.push_back(FloatAttr::get(element, number));
-    } else {
-      elements.push_back(IntegerAttr::get(
-          element, APInt(element.getIntOrFloatBitWidth(), static_cast<uint64_t>(value.intAt(i)), false, true)));
-    }
-  }
-  auto dense = DenseElementsAttr::get(type, elements);
-  if (same || value.elements() * byteSize(value.type) <= kInlineBytes)
-    return ConstantOp::create(body, loc, dense);
-  std::string symbol = uniqueSymbol(name);
-  InitializerOp::create(top, loc, symbol, type, StringAttr(), IntegerAttr(), IntegerAttr(), StringAttr(), dense,
-                        /*parameter=*/false);
-  return ParameterOp::create(body, loc, type, FlatSymbolRefAttr::get(&context, symbol), body.getArrayAttr({}));
-}
-
-/// A vector of integers a, a + d, a + 2d, .. counts: later passes see positions.
-Value Importer::emitProgression(const Constant &value) {
-  int64_t n = value.elements();
-  if (value.splat || value.holdsFloats() || value.type == DType::Bool || n < 3)
-    return {};
-  int64_t step = value.intAt(1) - value.intAt(0), dim = -1;
-  for (auto [d, extent] : llvm::enumerate(value.shape))
-    if (extent == n)
-      dim = d;
-  if (dim < 0 || step == 0)
-    return {};
-  for (int64_t i = 1; i < n; ++i)
-    if (value.intAt(i) - value.intAt(i - 1) != step)
-      return {};
-  Emit emit(body, main.getLoc());
-  Type element = elementType(&context, value.type);
-  Value counter = emit.iota(value.shape, dim, element);
-  if (step != 1)
-    counter = emit.binary<MulOp>(counter, emit.scalar(element, static_cast<double>(step)));
-  if (value.intAt(0) != 0)
-    counter = emit.binary<AddOp>(counter, emit.scalar(element, static_cast<double>(value.intAt(0))));
-  return counter;
-}
-
-Value Importer::emitWeight(const Tensor &tensor, const std::string &name, DType type) {
-  Value &value = weightValues[{&tensor, type}];
-  if (value)
-    return value;
-  Location loc = locationOf(name, name);
-  FlatSymbolRefAttr &symbol = weightSymbols[&tensor];
-  if (!symbol) {
-    auto stored = RankedTensorType::get(tensor.shape, elementType(&context, tensor.type));
-    symbol = FlatSymbolRefAttr::get(&context, uniqueSymbol(name));
-    if (tensor.file) {
-      InitializerOp::create(top, loc, symbol.getValue(), stored, top.getStringAttr(tensor.file->path()),
-                            top.getI64IntegerAttr(tensor.offset), top.getI64IntegerAttr(tensor.bytes), StringAttr(),
-                            ElementsAttr(), /*parameter=*/isFloat(tensor.type));
-    } else {
-      Constant constant = load(tensor, tensor.type);
-      std::string bytes = bytesOf(constant);
-      bool isBool = tensor.type == DType::Bool;
-      SmallVector<bool> bools;
-      for (int64_t i = 0; isBool && i < constant.elements(); ++i)
-        bools.push_back(constant.intAt(i));
-      DenseElementsAttr dense = isBool ? DenseElementsAttr::get(stored, bools)
-                                       : DenseElementsAttr::getFromRawBuffer(stored, ArrayRef<char>(bytes.data(), bytes.size()));
-      InitializerOp::create(top, loc, symbol.getValue(), stored, StringAttr(), IntegerAttr(), IntegerAttr(),
-                            StringAttr(), dense, /*parameter=*/isFloat(tensor.type));
-    }
-  }
-  OpBuilder::InsertionGuard guard(body);
-  body.setInsertionPointToStart(&main.getBody().front());
-  value = ParameterOp::create(body, loc, RankedTensorType::get(tensor.shape, elementType(&context, type)), symbol,
-                              body.getArrayAttr({}));
-  return value;
-}
-
-std::string Importer::uniqueSymbol(const std::string &name) {
-  std::string symbol = name;
-  for (int i = 1; !symbols.insert(symbol).second || symbol == "main" || symbol == "mesh"; ++i)
-    symbol = name + "#" + std::to_string(i);
-  return symbol;
 }

@@ -32,6 +32,7 @@ struct Entry {
   bool unknown = false;
   std::shared_ptr<const Constant> constant;
   const Tensor *weight = nullptr;
+  bool isParameter = false; ///< a float initializer, not a constant node
   mlir::Value value; ///< null until it is needed
   bool isSequence = false;
   std::vector<std::shared_ptr<Entry>> sequence;
@@ -180,7 +181,7 @@ private:
   [[noreturn]] void reportUnsupported();
   mlir::Value emitConstant(const Constant &value, const std::string &name);
   mlir::Value emitProgression(const Constant &value);
-  mlir::Value emitWeight(const Tensor &tensor, const std::string &name, DType type);
+  mlir::Value emitWeight(const Tensor &tensor, const std::string &name, DType type, bool isParameter);
   std::string uniqueSymbol(const std::string &name);
   mlir::Location locationOf(const std::string &node, const std::string &value);
 

@@ -97,6 +97,17 @@ void scatterElements(NodeContext &n) {
   n.out(0, ScatterElementsOp::create(e.b(), e.loc, data.getType(), data, n.value(1), n.value(2), axis, combineOf(n)));
 }
 
+/// All rows of the data in order: dynamo's form of assigning a whole slice.
+bool writesAllRows(NodeContext &n) {
+  auto indices = n.constant(1);
+  if (!indices || n.rank(1) != 2 || n.shape(1)[1] != 1 || n.shape(1)[0] != n.shape(0)[0] || n.shape(2) != n.shape(0))
+    return false;
+  for (int64_t i = 0; i < indices->elements(); ++i)
+    if (indices->intAt(i) != i)
+      return false;
+  return true;
+}
+
 void scatterNd(NodeContext &n) {
   checkIndices(n, 1);
   Emit &e = n.emit;
@@ -108,8 +119,11 @@ void scatterNd(NodeContext &n) {
   wanted.insert(wanted.end(), n.shape(0).begin() + n.shape(1).back(), n.shape(0).end());
   if (n.shape(2) != wanted)
     n.invalid("updates have shape " + text(n.shape(2)) + ", expected " + text(wanted));
+  Combine combine = combineOf(n);
+  if (combine == Combine::none && writesAllRows(n))
+    return n.outAlias(0, n.in(2));
   Value data = n.value(0);
-  n.out(0, ScatterNdOp::create(e.b(), e.loc, data.getType(), data, n.value(1), n.value(2), combineOf(n)));
+  n.out(0, ScatterNdOp::create(e.b(), e.loc, data.getType(), data, n.value(1), n.value(2), combine));
 }
 
 /// One where the index is, zero elsewhere, along a new axis.
