@@ -72,10 +72,10 @@ export TSAN_OPTIONS=suppressions=$root/scripts/tsan.supp
 step sources "$python" scripts/check_sources.py --junit "$results/sources.xml"
 step unit unit build unit
 step lit lit
-# node_tests.py runs by hand until its list of refusals is made anew.
-for kind in opset structure; do
+for kind in node opset structure; do
   step onnx-$kind whole onnx-$kind "$python" test/onnx/${kind}_tests.py build/bin/mtp-run
 done
+step onnx-damaged whole onnx-damaged "$python" test/onnx/fuzz.py build/bin/mtp-run test/models --rounds 100
 step models "$python" test/models/run_models.py --jobs "$jobs" --junit "$results/models.xml" \
   --cache-dir build/test-cache
 step limits "$python" test/models/check_limits.py --junit "$results/limits.xml"
