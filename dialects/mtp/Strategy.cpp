@@ -8,6 +8,7 @@
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 using namespace mtp;
@@ -208,19 +209,25 @@ static bool isFloat(Value value) {
   return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType());
 }
 
+/// A value has a cotangent if it depends, through floats, on an argument or a
+/// parameter. Each op is looked at once, however often it is used.
 bool mtp::hasNoCotangent(Value value) {
-  if (!isFloat(value))
-    return true;
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    return false;
-  if (op->hasTrait<NoCotangentTrait>())
-    return true;
-  // A value computed only from values without cotangent has none. Parameters
-  // are sources with a cotangent.
-  if (op->getNumOperands() == 0)
-    return false;
-  return llvm::all_of(op->getOperands(), hasNoCotangent);
+  SmallVector<Value> open{value};
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    if (!isFloat(next))
+      continue;
+    Operation *op = next.getDefiningOp();
+    if (!op)
+      return false;
+    if (op->hasTrait<NoCotangentTrait>() || !seen.insert(op).second)
+      continue;
+    if (op->getNumOperands() == 0)
+      return false;
+    llvm::append_range(open, op->getOperands());
+  }
+  return true;
 }
 
 static bool isLiteralZero(Value value) {
@@ -232,12 +239,17 @@ bool mtp::accepts(Value value, const Layout &actual, const Layout &required) {
     return true;
   if (actual.dims != required.dims)
     return false;
-  bool free = hasNoCotangent(value), zero = isLiteralZero(value);
+  std::optional<bool> free;
+  bool zero = isLiteralZero(value);
   for (auto [have, want] : llvm::zip_equal(actual.states, required.states)) {
     if (have == want)
       continue;
-    if (free && have.kind == Kind::I && want.kind == Kind::R)
-      continue;
+    if (have.kind == Kind::I && want.kind == Kind::R) {
+      if (!free)
+        free = hasNoCotangent(value);
+      if (*free)
+        continue;
+    }
     if (zero && !isPartial(have.kind) && have.kind != Kind::S && want.kind == Kind::PSum)
       continue;
     return false;

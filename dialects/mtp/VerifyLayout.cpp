@@ -201,7 +201,7 @@ private:
     SmallVector<int> factors;
     for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
       AxisState state = operands[index].states[axis];
-      bool free = hasNoCotangent(operand) && state.kind == Kind::I;
+      bool free = state.kind == Kind::I && hasNoCotangent(operand);
       invariant += state.kind == Kind::I && !free;
       varying += state.kind != Kind::I;
       partial += state.kind == Kind::PSum;
