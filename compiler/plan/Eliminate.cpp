@@ -140,8 +140,7 @@ bool Solver::orderVariables() {
   return true;
 }
 
-bool Solver::eliminate(bool onlyFeasible) {
-  auto entry = [&](Time cost) { return onlyFeasible && cost < kIllegal ? 0 : cost; };
+bool Solver::eliminate() {
   buckets.assign(order.size(), {});
   constant = 0;
   for (size_t rank = 0; rank < order.size(); ++rank) {
@@ -150,8 +149,7 @@ bool Solver::eliminate(bool onlyFeasible) {
     bucket.scope = scopes[rank];
     Factor own;
     own.scope = {bucket.variable};
-    for (Time cost : problem.variables[bucket.variable].unary)
-      own.entries.push_back(entry(cost));
+    own.entries = problem.variables[bucket.variable].unary;
     bucket.factors.push_back(std::move(own));
   }
   for (const Pair &pair : problem.pairs) {
@@ -164,8 +162,7 @@ bool Solver::eliminate(bool onlyFeasible) {
     factor.entries.resize(rows * columns);
     for (size_t i = 0; i < rows; ++i)
       for (size_t j = 0; j < columns; ++j)
-        factor.entries[swapped ? j * rows + i : i * columns + j] =
-            entry(pair.table[i * columns + j]);
+        factor.entries[swapped ? j * rows + i : i * columns + j] = pair.table[i * columns + j];
     buckets[rankOf[early]].factors.push_back(std::move(factor));
   }
 

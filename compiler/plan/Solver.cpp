@@ -5,25 +5,6 @@
 #include <algorithm>
 
 namespace mtp::plan {
-namespace {
-
-/// splitmix64 (Steele, Lea, Flood 2014): the same numbers on every machine.
-class Random {
-public:
-  explicit Random(uint64_t seed) : state(seed) {}
-  uint64_t next() {
-    uint64_t z = state += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-
-private:
-  uint64_t state;
-};
-
-} // namespace
-
 Time costOf(const Problem &problem, const std::vector<int> &assignment) {
   Time total = 0;
   for (size_t v = 0; v < problem.variables.size(); ++v)
@@ -112,7 +93,7 @@ std::vector<Time> Solver::costsGiven(const Bucket &bucket,
 }
 
 std::optional<std::vector<int>> Solver::solve() {
-  if (!check() || !orderVariables() || !eliminate(/*onlyFeasible=*/false))
+  if (!check() || !orderVariables() || !eliminate())
     return std::nullopt;
   optimumCost = constant;
   std::vector<int> assignment(problem.variables.size(), -1);
@@ -120,25 +101,6 @@ std::optional<std::vector<int>> Solver::solve() {
     std::vector<Time> costs = costsGiven(buckets[rank], assignment);
     assignment[buckets[rank].variable] =
         int(std::min_element(costs.begin(), costs.end()) - costs.begin());
-  }
-  for (size_t v = 0; v < assignment.size(); ++v)
-    assignment[v] = original[v][assignment[v]];
-  return assignment;
-}
-
-std::optional<std::vector<int>> Solver::sampleLegal(uint64_t seed) {
-  if (!check() || !orderVariables() || !eliminate(/*onlyFeasible=*/true))
-    return std::nullopt;
-  optimumCost = kIllegal; // the buckets are no longer those of solve()
-  Random random(seed);
-  std::vector<int> assignment(problem.variables.size(), -1);
-  for (size_t rank = buckets.size(); rank-- > 0;) {
-    std::vector<Time> costs = costsGiven(buckets[rank], assignment);
-    std::vector<int> open;
-    for (size_t x = 0; x < costs.size(); ++x)
-      if (costs[x] < kIllegal)
-        open.push_back(int(x));
-    assignment[buckets[rank].variable] = open[random.next() % open.size()];
   }
   for (size_t v = 0; v < assignment.size(); ++v)
     assignment[v] = original[v][assignment[v]];

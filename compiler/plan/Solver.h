@@ -62,7 +62,8 @@ struct SolverError {
   std::vector<int> variables; ///< that the message is about
 };
 
-/// Removes the variables one by one once; answers several questions from that.
+/// Removes the variables one by one once; answers two questions from that: the optimum,
+/// and what every other choice would cost.
 ///
 /// Invariant: buckets are in order of elimination, and the scope of a bucket's
 /// message has only variables of later buckets.
@@ -77,9 +78,6 @@ public:
   /// For every variable and strategy, the least total cost with that strategy
   /// forced (kIllegal: none). After a successful solve().
   std::vector<std::vector<Time>> minMarginals() const;
-  /// A random assignment of finite cost; the same seed gives the same one.
-  /// Strategies are drawn uniformly among those that can still be completed.
-  std::optional<std::vector<int>> sampleLegal(uint64_t seed);
 
   const SolverError &error() const { return failure; }
   /// Largest number of neighbours at elimination, and entries of that table.
@@ -102,7 +100,7 @@ private:
   bool check();
   void dropIllegal();
   bool orderVariables();
-  bool eliminate(bool onlyFeasible);
+  bool eliminate();
   void fillMessage(const Bucket &bucket, std::vector<Time> &message) const;
   /// Cost of each strategy of the bucket's variable under `assignment`.
   std::vector<Time> costsGiven(const Bucket &bucket, const std::vector<int> &assignment) const;

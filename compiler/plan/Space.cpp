@@ -12,7 +12,7 @@ std::vector<AxisGroup> groupsOf(const MeshShape &mesh) {
   std::vector<AxisGroup> groups;
   for (auto [index, axis] : llvm::enumerate(mesh.axes)) {
     if (groups.empty() || groups.back().name != axis.parent)
-      groups.push_back({axis.parent, 1, {}, axis.parent == "dp"});
+      groups.push_back({axis.parent, 1, {}, axis.parent == "dp", false});
     groups.back().size *= axis.size;
     groups.back().parts.push_back(int(index));
   }
@@ -118,10 +118,16 @@ Space::Space(func::FuncOp function, const Roles &roles, MeshShape mesh, Freedom 
     : function(function), roles(roles), mesh(std::move(mesh)), freedom(freedom),
       groups(groupsOf(this->mesh)) {
   if (!joint.empty()) {
-    groups.assign(1, {"", 1, {joint.begin(), joint.end()}, false});
+    groups.assign(1, {"", 1, {joint.begin(), joint.end()}, false, false});
     for (int axis : joint)
       groups[0].size *= this->mesh.axes[axis].size;
   }
+  bool hasBatch = llvm::any_of(this->function.getArgumentTypes(), [](Type type) {
+    auto shape = cast<RankedTensorType>(type).getShape();
+    return !shape.empty() && shape[0] > 1;
+  });
+  for (AxisGroup &group : groups)
+    group.isIdle = group.isData && freedom == Freedom::Roles && !hasBatch;
   spreadTraits();
 }
 
@@ -244,14 +250,14 @@ std::vector<Space::Cases> Space::casesOf(Operation *op, const ShardingRule &rule
   size_t parts = group.parts.size();
   std::vector<Cases> result;
   auto addJoint = [&](AxisCase c) { result.push_back(Cases(parts, c)); };
-  if (group.size == 1) {
-    addJoint({Row::Invariant, 0});
-    return result;
-  }
   SmallVector<uint8_t, 6> role = roles.ofFactors(op, rule);
   bool free = freedom == Freedom::All ||
               llvm::any_of(op->getOperands(), [&](Value v) { return relaxed.contains(v); }) ||
               llvm::any_of(op->getResults(), [&](Value v) { return relaxed.contains(v); });
+  if (group.size == 1 || (group.isIdle && !free)) {
+    addJoint({Row::Invariant, 0});
+    return result;
+  }
   auto maySplit = [&](int factor) {
     if (rule.factors[factor].kind != FactorKind::Parallel || rule.factors[factor].size <= 1)
       return false;
@@ -368,7 +374,7 @@ std::vector<Layout> Space::storage(Value value) const {
       layouts.push_back(std::move(layout));
   };
   for (const AxisGroup &group : groups) {
-    if (group.size == 1)
+    if (group.size == 1 || (group.isIdle && !free))
       continue;
     std::vector<Layout> before = std::move(layouts);
     layouts.clear();

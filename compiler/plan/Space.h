@@ -50,6 +50,7 @@ struct AxisGroup {
   int64_t size = 1;
   llvm::SmallVector<int, 2> parts;
   bool isData = false; ///< dp
+  bool isIdle = false; ///< dp without a batch to split: everything is invariant on it
 };
 std::vector<AxisGroup> groupsOf(const MeshShape &mesh);
 

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 #include <numeric>
 #include <random>
-#include <set>
 
 using namespace mtp::plan;
 
@@ -80,40 +79,15 @@ TEST(Solver, EqualsBruteForceOnRandomGraphs) {
       EXPECT_FALSE(solution);
       EXPECT_EQ(solver.error().kind, SolverError::Infeasible);
       EXPECT_FALSE(solver.error().variables.empty());
-      EXPECT_FALSE(solver.sampleLegal(1));
       continue;
     }
     ASSERT_TRUE(solution) << run;
     EXPECT_EQ(solver.optimum(), best) << run;
     EXPECT_EQ(costOf(problem, *solution), best) << run;
     EXPECT_EQ(solver.minMarginals(), forced) << run;
-    for (uint64_t seed = 0; seed < 5; ++seed) {
-      auto sample = solver.sampleLegal(seed);
-      ASSERT_TRUE(sample);
-      EXPECT_LT(costOf(problem, *sample), kIllegal);
-      EXPECT_EQ(sample, solver.sampleLegal(seed));
-    }
   }
   EXPECT_GT(infeasible, 10);
   EXPECT_LT(infeasible, 300);
-}
-
-TEST(Solver, SamplesReachEveryLegalAssignment) {
-  std::mt19937_64 random(3);
-  for (int run = 0; run < 20; ++run) {
-    Problem problem = randomProblem(random, 20);
-    std::set<std::vector<int>> legal, seen;
-    enumerate(problem, [&](const std::vector<int> &assignment) {
-      if (costOf(problem, assignment) < kIllegal)
-        legal.insert(assignment);
-    });
-    if (legal.empty() || legal.size() > 60)
-      continue;
-    Solver solver(problem);
-    for (uint64_t seed = 0; seed < 4000; ++seed)
-      seen.insert(*solver.sampleLegal(seed));
-    EXPECT_EQ(seen, legal);
-  }
 }
 
 TEST(Solver, IsIndependentOfOrderAndNames) {
