@@ -96,6 +96,8 @@ std::string fuzz::checkConversions(const std::map<std::string, ConversionRow> &r
       return name + " has a conjugate that is no conversion";
     if (conjugate->second.conjugate != name)
       return name + ": the conjugate of the conjugate is another op";
+    if (permutes && (row.from != Kind::S || row.to != Kind::S))
+      return name + " permutes something else than blocks";
     if (row.from == Kind::PMax || row.from == Kind::PMin) {
       if (row.conjugate != name) // behind stop-gradient only
         return name + " has a conjugate";

@@ -139,6 +139,8 @@ public:
     programs += (failed & kPrograms) != 0;
     cases += (failed & kCases) != 0;
     onlyCases += failed == kCases;
+    if (failed == kCases && every)
+      llvm::outs() << "by cases.txt alone: " << text << "\n";
     if (!failed) {
       ++survived;
       llvm::outs() << "SURVIVES " << text << "\n";

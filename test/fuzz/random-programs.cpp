@@ -18,6 +18,7 @@
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
@@ -54,6 +55,7 @@ static std::string check(ModuleOp program, const std::string &mesh, const std::s
 }
 
 int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "runs random programs under random plans\n");
   MLIRContext context(MLIRContext::Threading::DISABLED);
   auto seeds = fuzz::loadSeeds(inputFile, context, true);
