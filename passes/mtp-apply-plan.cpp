@@ -32,20 +32,23 @@ struct ApplyPlan : mtp::impl::MtpApplyPlanBase<ApplyPlan> {
       llvm::errs() << mtp::plan::explainText(*made);
   }
 
-  FailureOr<mtp::plan::Plan> makePlan(ModuleOp module,
-                                      ArrayRef<std::pair<std::string, int64_t>> axes) {
+  FailureOr<mtp::plan::Plan>
+  makePlan(ModuleOp module, ArrayRef<std::pair<std::string, int64_t>> axes) {
     StringRef text = plan;
     if (text.consume_front("random:")) {
       uint64_t seed = 0;
       if (text.getAsInteger(10, seed))
-        return module.emitError() << "random:SEED needs a number, not '" << text << "'", failure();
+        return module.emitError()
+                   << "random:SEED needs a number, not '" << text << "'",
+               failure();
       return mtp::plan::randomPlan(module, axes, seed);
     }
     if (!text.empty())
       return readPlan(module, axes);
     mtp::plan::PlanOptions options;
     if (objective != "parallel" && objective != "time")
-      return module.emitError() << "objective is parallel or time, not '" << objective << "'",
+      return module.emitError()
+                 << "objective is parallel or time, not '" << objective << "'",
              failure();
     if (objective == "time")
       options.objective = mtp::plan::Objective::Time;
@@ -59,14 +62,15 @@ struct ApplyPlan : mtp::impl::MtpApplyPlanBase<ApplyPlan> {
     return mtp::plan::choosePlan(module, axes, options);
   }
 
-  FailureOr<mtp::plan::Plan> readPlan(ModuleOp module,
-                                      ArrayRef<std::pair<std::string, int64_t>> axes) {
+  FailureOr<mtp::plan::Plan>
+  readPlan(ModuleOp module, ArrayRef<std::pair<std::string, int64_t>> axes) {
     auto buffer = llvm::MemoryBuffer::getFile(plan);
     if (!buffer)
       return module.emitError() << "cannot read the plan " << plan << ": "
                                 << buffer.getError().message(),
              failure();
-    auto json = nlohmann::json::parse((*buffer)->getBuffer().str(), nullptr, /*exceptions=*/false);
+    auto json = nlohmann::json::parse((*buffer)->getBuffer().str(), nullptr,
+                                      /*exceptions=*/false);
     auto hash = module->getAttrOfType<StringAttr>("mtp.hash");
     return mtp::plan::loadPlan(module, axes, json, hash ? hash.getValue() : "");
   }

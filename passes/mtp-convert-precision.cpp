@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-convert-precision.cpp - element types of the computation --------===//
+//===- mtp-convert-precision.cpp - element types of the computation
+//--------===//
 
 #include "passes/Passes.h"
 
@@ -47,12 +48,14 @@ private:
     auto value = dyn_cast<DenseFPElementsAttr>(constant.getValue());
     if (!value)
       return;
-    constant.setValueAttr(cast<ElementsAttr>(value.mapValues(f64, [](const APFloat &number) {
-      APFloat wide = number;
-      bool lost;
-      wide.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
-      return wide.bitcastToAPInt();
-    })));
+    constant.setValueAttr(
+        cast<ElementsAttr>(value.mapValues(f64, [](const APFloat &number) {
+          APFloat wide = number;
+          bool lost;
+          wide.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven,
+                       &lost);
+          return wide.bitcastToAPInt();
+        })));
   }
   void widenSignature(func::FuncOp func) {
     auto wide = [&](Type type) { return widened(type); };
@@ -65,13 +68,16 @@ private:
 };
 
 /// `value` in the element type `narrow`; a weight is loaded in it.
-Value narrowed(OpBuilder &builder, Location loc, Value value, FloatType narrow) {
+Value narrowed(OpBuilder &builder, Location loc, Value value,
+               FloatType narrow) {
   auto type = cast<RankedTensorType>(value.getType());
-  auto result = RankedTensorType::get(type.getShape(), narrow, type.getEncoding());
+  auto result =
+      RankedTensorType::get(type.getShape(), narrow, type.getEncoding());
   if (auto parameter = value.getDefiningOp<mtp::ParameterOp>()) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfter(parameter);
-    return mtp::ParameterOp::create(builder, parameter.getLoc(), result, parameter.getSourceAttr(),
+    return mtp::ParameterOp::create(builder, parameter.getLoc(), result,
+                                    parameter.getSourceAttr(),
                                     parameter.getRecipeAttr());
   }
   return mtp::ConvertOp::create(builder, loc, result, value);
@@ -84,7 +90,9 @@ void narrowProducts(ModuleOp module, FloatType narrow) {
   SmallVector<Value> replaced;
   module.walk([&](mtp::MatMulOp product) {
     for (OpOperand &operand : product->getOpOperands()) {
-      if (!cast<RankedTensorType>(operand.get().getType()).getElementType().isF32())
+      if (!cast<RankedTensorType>(operand.get().getType())
+               .getElementType()
+               .isF32())
         return;
       Value &rounded = done[operand.get()];
       if (!rounded) {
@@ -96,11 +104,13 @@ void narrowProducts(ModuleOp module, FloatType narrow) {
     }
   });
   for (Value value : replaced)
-    if (Operation *op = value.getDefiningOp(); op && isa<mtp::ParameterOp>(op) && op->use_empty())
+    if (Operation *op = value.getDefiningOp();
+        op && isa<mtp::ParameterOp>(op) && op->use_empty())
       op->erase();
 }
 
-class MtpConvertPrecision : public mtp::impl::MtpConvertPrecisionBase<MtpConvertPrecision> {
+class MtpConvertPrecision
+    : public mtp::impl::MtpConvertPrecisionBase<MtpConvertPrecision> {
 public:
   using Base::Base;
   void runOnOperation() override {
@@ -108,10 +118,13 @@ public:
     if (precision == "f64")
       return Widening(context).run(getOperation());
     if (precision == "bf16" || precision == "f16")
-      return narrowProducts(getOperation(), precision == "f16" ? FloatType(Float16Type::get(context))
-                                                               : FloatType(BFloat16Type::get(context)));
+      return narrowProducts(getOperation(),
+                            precision == "f16"
+                                ? FloatType(Float16Type::get(context))
+                                : FloatType(BFloat16Type::get(context)));
     if (precision != "f32") {
-      getOperation().emitError() << "precision '" << precision << "' is none of f32, f64, bf16, f16";
+      getOperation().emitError()
+          << "precision '" << precision << "' is none of f32, f64, bf16, f16";
       signalPassFailure();
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-partition-function.cpp - a function on local blocks -------------===//
+//===- mtp-partition-function.cpp - a function on local blocks
+//-------------===//
 //
 // Generic over ShardingOpInterface, ConversionOpInterface and
 // LocalizeOpInterface: this file names no op of the graph.
@@ -24,7 +25,8 @@ using namespace mtp;
 using namespace mtp::partition;
 
 FunctionPartitioner::FunctionPartitioner(func::FuncOp func, MeshShape shape)
-    : func(func), mesh(std::move(shape)), ops(func.getContext()), scalars(ops, mesh) {
+    : func(func), mesh(std::move(shape)), ops(func.getContext()),
+      scalars(ops, mesh) {
   stripper.addReplacement([](RankedTensorType type) -> Type {
     return RankedTensorType::get(type.getShape(), type.getElementType());
   });
@@ -34,14 +36,19 @@ FunctionPartitioner::FunctionPartitioner(func::FuncOp func, MeshShape shape)
 // Layouts
 //===----------------------------------------------------------------------===//
 
-const Layout &FunctionPartitioner::layoutOfValue(Value value) { return layouts.find(value)->second; }
+const Layout &FunctionPartitioner::layoutOfValue(Value value) {
+  return layouts.find(value)->second;
+}
 
 LogicalResult FunctionPartitioner::addLayout(Operation *at, Value value) {
   auto tensor = dyn_cast<RankedTensorType>(value.getType());
   if (!tensor || !tensor.hasStaticShape())
-    return at->emitOpError() << "needs tensors of static shape, has " << value.getType();
-  if (LayoutAttr attr = layoutOf(tensor); attr && attr.getMesh().getValue() != mesh.symbol)
-    return at->emitOpError() << "has a layout on mesh " << attr.getMesh() << ", the module's is @" << mesh.symbol;
+    return at->emitOpError()
+           << "needs tensors of static shape, has " << value.getType();
+  if (LayoutAttr attr = layoutOf(tensor);
+      attr && attr.getMesh().getValue() != mesh.symbol)
+    return at->emitOpError() << "has a layout on mesh " << attr.getMesh()
+                             << ", the module's is @" << mesh.symbol;
   auto layout = toLayout(at, tensor, mesh);
   if (failed(layout))
     return failure();
@@ -51,7 +58,9 @@ LogicalResult FunctionPartitioner::addLayout(Operation *at, Value value) {
 
 RankedTensorType FunctionPartitioner::localType(Value value) {
   auto tensor = cast<RankedTensorType>(value.getType());
-  return RankedTensorType::get(layoutOfValue(value).localShape(tensor.getShape(), mesh), tensor.getElementType());
+  return RankedTensorType::get(
+      layoutOfValue(value).localShape(tensor.getShape(), mesh),
+      tensor.getElementType());
 }
 
 bool FunctionPartitioner::isSharded(OpOperand &operand, int64_t dim) {
@@ -66,20 +75,25 @@ static int64_t extentOf(Value value, int64_t dim) {
 }
 
 Value FunctionPartitioner::blockOffset(OpOperand &operand, int64_t dim) {
-  return scalars.offset(operand.getOwner()->getLoc(), extentOf(operand.get(), dim),
+  return scalars.offset(operand.getOwner()->getLoc(),
+                        extentOf(operand.get(), dim),
                         layoutOfValue(operand.get()).dims[dim]);
 }
 Value FunctionPartitioner::blockOffset(OpResult result, int64_t dim) {
-  return scalars.offset(result.getLoc(), extentOf(result, dim), layoutOfValue(result).dims[dim]);
+  return scalars.offset(result.getLoc(), extentOf(result, dim),
+                        layoutOfValue(result).dims[dim]);
 }
 Value FunctionPartitioner::blockValid(OpOperand &operand, int64_t dim) {
-  return scalars.valid(operand.getOwner()->getLoc(), extentOf(operand.get(), dim),
+  return scalars.valid(operand.getOwner()->getLoc(),
+                       extentOf(operand.get(), dim),
                        layoutOfValue(operand.get()).dims[dim]);
 }
 
-Value FunctionPartitioner::loadBlock(OpResult result, FlatSymbolRefAttr source, ArrayAttr recipe) {
+Value FunctionPartitioner::loadBlock(OpResult result, FlatSymbolRefAttr source,
+                                     ArrayAttr recipe) {
   auto type = cast<RankedTensorType>(result.getType());
-  return spmd::ParameterOp::create(ops, result.getLoc(), localType(result), source, recipe, layoutOf(type),
+  return spmd::ParameterOp::create(ops, result.getLoc(), localType(result),
+                                   source, recipe, layoutOf(type),
                                    TypeAttr::get(withLayout(type, {})));
 }
 
@@ -87,7 +101,8 @@ Value FunctionPartitioner::loadBlock(OpResult result, FlatSymbolRefAttr source, 
 // Padding
 //===----------------------------------------------------------------------===//
 
-Value FunctionPartitioner::maskDim(OpOperand &operand, Value local, int64_t dim, Kind reduction) {
+Value FunctionPartitioner::maskDim(OpOperand &operand, Value local, int64_t dim,
+                                   Kind reduction) {
   // The loader fills the padding of stored blocks with zero.
   if (reduction == Kind::PSum && local.getDefiningOp<spmd::ParameterOp>())
     return local;
@@ -96,25 +111,31 @@ Value FunctionPartitioner::maskDim(OpOperand &operand, Value local, int64_t dim,
     return masked;
   Location loc = operand.getOwner()->getLoc();
   Type element = cast<RankedTensorType>(local.getType()).getElementType();
-  masked = spmd::MaskTailOp::create(ops, loc, local.getType(), local, blockValid(operand, dim),
-                                    ops.getI64IntegerAttr(dim), neutralElement(ops, element, reduction));
+  masked = spmd::MaskTailOp::create(
+      ops, loc, local.getType(), local, blockValid(operand, dim),
+      ops.getI64IntegerAttr(dim), neutralElement(ops, element, reduction));
   return masked;
 }
 
 static bool carries(const TensorFactors &factors, int factor) {
-  return llvm::any_of(factors, [&](auto &dim) { return llvm::is_contained(dim, factor); });
+  return llvm::any_of(
+      factors, [&](auto &dim) { return llvm::is_contained(dim, factor); });
 }
 
-/// The reduction over `factors` of one dimension, nothing if none is contracted.
-static std::optional<Kind> contraction(const ShardingRule &rule, ArrayRef<int> factors) {
+/// The reduction over `factors` of one dimension, nothing if none is
+/// contracted.
+static std::optional<Kind> contraction(const ShardingRule &rule,
+                                       ArrayRef<int> factors) {
   for (int factor : factors)
     if (!rule.factors[factor].indexed &&
-        llvm::none_of(rule.results, [&](auto &result) { return carries(result, factor); }))
+        llvm::none_of(rule.results,
+                      [&](auto &result) { return carries(result, factor); }))
       return rule.factors[factor].reduction;
   return std::nullopt;
 }
 
-SmallVector<Value> FunctionPartitioner::maskedOperands(Operation *op, const ShardingRule &rule) {
+SmallVector<Value>
+FunctionPartitioner::maskedOperands(Operation *op, const ShardingRule &rule) {
   SmallVector<Value> locals;
   for (OpOperand &operand : op->getOpOperands()) {
     unsigned index = operand.getOperandNumber();
@@ -151,14 +172,17 @@ LogicalResult FunctionPartitioner::partitionCompute(ShardingOpInterface op) {
   if (auto localize = dyn_cast<LocalizeOpInterface>(op.getOperation())) {
     results = localize.localize(*this, operands, types);
   } else {
-    OperationState state(op->getLoc(), op->getName(), operands, types,
-                         cast<DictionaryAttr>(stripper.replace(op->getAttrDictionary())).getValue());
+    OperationState state(
+        op->getLoc(), op->getName(), operands, types,
+        cast<DictionaryAttr>(stripper.replace(op->getAttrDictionary()))
+            .getValue());
     results = llvm::to_vector_of<Value>(ops.create(state)->getResults());
   }
   for (auto [old, local] : llvm::zip_equal(op->getResults(), results)) {
     if (local.getType() != types[old.getResultNumber()])
-      return op->emitOpError() << "was localized to " << local.getType() << ", its layout says "
-                               << types[old.getResultNumber()];
+      return op->emitOpError()
+             << "was localized to " << local.getType() << ", its layout says "
+             << types[old.getResultNumber()];
     values.map(old, local);
   }
   return success();
@@ -171,8 +195,9 @@ LogicalResult FunctionPartitioner::partition(Operation *op) {
     if (failed(addLayout(op, result)))
       return failure();
   if (auto conversion = dyn_cast<ConversionOpInterface>(op)) {
-    ConversionEmitter emitter(conversion, layoutOfValue(op->getOperand(0)), layoutOfValue(op->getResult(0)),
-                              mesh, ops, scalars);
+    ConversionEmitter emitter(conversion, layoutOfValue(op->getOperand(0)),
+                              layoutOfValue(op->getResult(0)), mesh, ops,
+                              scalars);
     Value result = emitter.emit(values.lookup(op->getOperand(0)));
     if (!result)
       return failure();
@@ -203,10 +228,13 @@ LogicalResult FunctionPartitioner::addArguments(Block &old) {
       return failure();
     for (AxisState state : layoutOfValue(argument).states)
       if (isPartial(state.kind))
-        return func.emitOpError() << "argument " << argument.getArgNumber() << " is partial";
-    values.map(argument, block->addArgument(localType(argument), argument.getLoc()));
+        return func.emitOpError()
+               << "argument " << argument.getArgNumber() << " is partial";
+    values.map(argument,
+               block->addArgument(localType(argument), argument.getLoc()));
     unsigned index = argument.getArgNumber();
-    func.setArgAttrs(index, describe(func.getArgAttrDict(index), argument.getType()));
+    func.setArgAttrs(index,
+                     describe(func.getArgAttrDict(index), argument.getType()));
   }
   return success();
 }
@@ -216,9 +244,11 @@ LogicalResult FunctionPartitioner::partitionReturn(func::ReturnOp op) {
   for (OpOperand &operand : op->getOpOperands()) {
     for (AxisState state : layoutOfValue(operand.get()).states)
       if (isPartial(state.kind))
-        return op->emitOpError() << "result " << operand.getOperandNumber() << " is partial";
+        return op->emitOpError()
+               << "result " << operand.getOperandNumber() << " is partial";
     unsigned index = operand.getOperandNumber();
-    func.setResultAttrs(index, describe(func.getResultAttrDict(index), operand.get().getType()));
+    func.setResultAttrs(index, describe(func.getResultAttrDict(index),
+                                        operand.get().getType()));
     locals.push_back(values.lookup(operand.get()));
   }
   func::ReturnOp::create(ops, op.getLoc(), locals);
@@ -227,7 +257,8 @@ LogicalResult FunctionPartitioner::partitionReturn(func::ReturnOp op) {
 
 LogicalResult FunctionPartitioner::run() {
   if (!func.getBody().hasOneBlock())
-    return func.emitOpError() << "has control flow, which cannot be partitioned";
+    return func.emitOpError()
+           << "has control flow, which cannot be partitioned";
   Block &old = func.getBody().front();
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(old)))
     if (isOpTriviallyDead(&op))
@@ -242,7 +273,8 @@ LogicalResult FunctionPartitioner::run() {
       return failure();
   old.dropAllDefinedValueUses();
   old.erase();
-  func.setFunctionType(FunctionType::get(func.getContext(), block->getArgumentTypes(),
-                                         block->getTerminator()->getOperandTypes()));
+  func.setFunctionType(
+      FunctionType::get(func.getContext(), block->getArgumentTypes(),
+                        block->getTerminator()->getOperandTypes()));
   return success();
 }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-partition.cpp - whole tensors to the program of one rank --------===//
+//===- mtp-partition.cpp - whole tensors to the program of one rank
+//--------===//
 
 #include "passes/mtp-partition.h"
 #include "passes/Passes.h"
@@ -19,7 +20,9 @@ struct MtpPartition : mtp::impl::MtpPartitionBase<MtpPartition> {
     if (!mesh)
       return signalPassFailure();
     for (auto func : getOperation().getOps<func::FuncOp>())
-      if (!func.isDeclaration() && failed(mtp::partition::FunctionPartitioner(func, mesh.getShape()).run()))
+      if (!func.isDeclaration() &&
+          failed(
+              mtp::partition::FunctionPartitioner(func, mesh.getShape()).run()))
         return signalPassFailure();
   }
 };

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-partition.h - from whole tensors to the program of one rank -----===//
+//===- mtp-partition.h - from whole tensors to the program of one rank
+//-----===//
 #ifndef MTP_PASSES_MTPPARTITION_H
 #define MTP_PASSES_MTPPARTITION_H
 
@@ -16,12 +17,14 @@ namespace mtp::partition {
 
 /// What padding becomes before a reduction: 0 for a sum, the lowest value for a
 /// maximum, the highest for a minimum.
-mlir::TypedAttr neutralElement(mlir::Builder &builder, mlir::Type element, Kind reduction);
+mlir::TypedAttr neutralElement(mlir::Builder &builder, mlir::Type element,
+                               Kind reduction);
 
 /// Scalars that differ from rank to rank, each made once a function.
 class RankScalars {
 public:
-  RankScalars(mlir::OpBuilder &builder, const MeshShape &mesh) : builder(builder), mesh(mesh) {}
+  RankScalars(mlir::OpBuilder &builder, const MeshShape &mesh)
+      : builder(builder), mesh(mesh) {}
   /// Position of the first element of this rank's block.
   mlir::Value offset(mlir::Location loc, int64_t extent, const DimCut &cut);
   /// Elements of this rank's block that exist.
@@ -29,14 +32,15 @@ public:
   mlir::Value coordinate(mlir::Location loc, int axis);
 
 private:
-  mlir::Value get(mlir::Location loc, spmd::RankValueKind kind, int64_t extent, const DimCut &cut);
+  mlir::Value get(mlir::Location loc, spmd::RankValueKind kind, int64_t extent,
+                  const DimCut &cut);
   mlir::OpBuilder &builder;
   const MeshShape &mesh;
   std::map<std::pair<spmd::RankValueKind, const void *>, mlir::Value> made;
 };
 
-/// Emits one change of layout. Let `outer` be the block of a dimension before the
-/// listed axes cut it, as it is on the side where they don't:
+/// Emits one change of layout. Let `outer` be the block of a dimension before
+/// the listed axes cut it, as it is on the side where they don't:
 ///
 ///   transfer       emitted
 ///   None           nothing, the same bytes
@@ -48,8 +52,9 @@ private:
 /// On axes of one rank nothing is emitted, unless sizes change.
 class ConversionEmitter {
 public:
-  ConversionEmitter(ConversionOpInterface op, const Layout &from, const Layout &to,
-                    const MeshShape &mesh, mlir::OpBuilder &builder, RankScalars &scalars);
+  ConversionEmitter(ConversionOpInterface op, const Layout &from,
+                    const Layout &to, const MeshShape &mesh,
+                    mlir::OpBuilder &builder, RankScalars &scalars);
   /// The converted local value; null after a diagnostic.
   mlir::Value emit(mlir::Value input);
 
@@ -74,8 +79,8 @@ private:
 };
 
 /// Rewrites one function. Invariants while it runs: the old block keeps its
-/// global types and is only read; the new block grows in the old one's order, and
-/// `values` maps each old value to its local one.
+/// global types and is only read; the new block grows in the old one's order,
+/// and `values` maps each old value to its local one.
 class FunctionPartitioner : public Localizer {
 public:
   FunctionPartitioner(mlir::func::FuncOp func, MeshShape mesh);
@@ -97,9 +102,12 @@ private:
   mlir::LogicalResult addArguments(mlir::Block &old);
   /// The local operands with padding of contracted factors and of positions
   /// neutral.
-  llvm::SmallVector<mlir::Value> maskedOperands(mlir::Operation *op, const ShardingRule &rule);
-  mlir::Value maskDim(mlir::OpOperand &operand, mlir::Value local, int64_t dim, Kind reduction);
-  /// Notes the layout of a value; fails with a diagnostic at `at` if it has none.
+  llvm::SmallVector<mlir::Value> maskedOperands(mlir::Operation *op,
+                                                const ShardingRule &rule);
+  mlir::Value maskDim(mlir::OpOperand &operand, mlir::Value local, int64_t dim,
+                      Kind reduction);
+  /// Notes the layout of a value; fails with a diagnostic at `at` if it has
+  /// none.
   mlir::LogicalResult addLayout(mlir::Operation *at, mlir::Value value);
   mlir::RankedTensorType localType(mlir::Value value);
   /// Names, layout and whole type of an argument or a result.

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-simplify-parameters.cpp - load-time recipes ---------------------===//
+//===- mtp-simplify-parameters.cpp - load-time recipes
+//---------------------===//
 
 #include "passes/mtp-simplify-patterns.h"
 
@@ -15,12 +16,14 @@ RecipeStepAttr stepOf(Operation *op) {
   if (auto transpose = dyn_cast<TransposeOp>(op))
     return RecipeStepAttr::get(context, "transpose", transpose.getPerm());
   if (auto reshape = dyn_cast<ReshapeOp>(op))
-    return RecipeStepAttr::get(context, "reshape", shapeOf(reshape.getResult()));
+    return RecipeStepAttr::get(context, "reshape",
+                               shapeOf(reshape.getResult()));
   if (auto slice = dyn_cast<StridedSliceOp>(op))
     if (slice.getStep() == 1) {
       int64_t dim = slice.getDim();
       return RecipeStepAttr::get(context, "slice",
-                                 {dim, static_cast<int64_t>(slice.getStart()), shapeOf(slice.getResult())[dim]});
+                                 {dim, static_cast<int64_t>(slice.getStart()),
+                                  shapeOf(slice.getResult())[dim]});
     }
   return {};
 }
@@ -36,14 +39,16 @@ bool isForProducts(Operation *op) {
 /// An op on a weight -> a step of the weight's recipe.
 template <typename Op> struct IntoRecipe : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
-  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(Op op,
+                                PatternRewriter &rewriter) const override {
     auto parameter = op.getInput().template getDefiningOp<ParameterOp>();
     RecipeStepAttr step = parameter ? stepOf(op) : nullptr;
     if (!step || isForProducts(op))
       return failure();
     SmallVector<Attribute> recipe(parameter.getRecipe().getValue());
     recipe.push_back(step);
-    rewriter.replaceOpWithNewOp<ParameterOp>(op, op.getType(), parameter.getSourceAttr(),
+    rewriter.replaceOpWithNewOp<ParameterOp>(op, op.getType(),
+                                             parameter.getSourceAttr(),
                                              rewriter.getArrayAttr(recipe));
     return success();
   }
@@ -52,16 +57,22 @@ template <typename Op> struct IntoRecipe : OpRewritePattern<Op> {
 /// convert of a weight that is loaded as it is stored -> loaded in that type.
 struct ConvertIntoLoad : OpRewritePattern<ConvertOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(ConvertOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(ConvertOp op,
+                                PatternRewriter &rewriter) const override {
     auto parameter = op.getInput().getDefiningOp<ParameterOp>();
     if (!parameter)
       return failure();
-    auto initializer = SymbolTable::lookupNearestSymbolFrom<InitializerOp>(parameter, parameter.getSourceAttr());
-    Type stored = initializer ? cast<ShapedType>(initializer.getType()).getElementType() : Type();
+    auto initializer = SymbolTable::lookupNearestSymbolFrom<InitializerOp>(
+        parameter, parameter.getSourceAttr());
+    Type stored = initializer
+                      ? cast<ShapedType>(initializer.getType()).getElementType()
+                      : Type();
     Type loaded = tensorType(parameter.getResult()).getElementType();
-    if (stored != loaded || !isa<FloatType>(stored) || !isa<FloatType>(tensorType(op.getResult()).getElementType()))
+    if (stored != loaded || !isa<FloatType>(stored) ||
+        !isa<FloatType>(tensorType(op.getResult()).getElementType()))
       return failure();
-    rewriter.replaceOpWithNewOp<ParameterOp>(op, op.getType(), parameter.getSourceAttr(), parameter.getRecipeAttr());
+    rewriter.replaceOpWithNewOp<ParameterOp>(
+        op, op.getType(), parameter.getSourceAttr(), parameter.getRecipeAttr());
     return success();
   }
 };
@@ -69,6 +80,7 @@ struct ConvertIntoLoad : OpRewritePattern<ConvertOp> {
 } // namespace
 
 void mtp::populateParameterPatterns(RewritePatternSet &patterns) {
-  patterns.add<IntoRecipe<TransposeOp>, IntoRecipe<ReshapeOp>, IntoRecipe<StridedSliceOp>, ConvertIntoLoad>(
+  patterns.add<IntoRecipe<TransposeOp>, IntoRecipe<ReshapeOp>,
+               IntoRecipe<StridedSliceOp>, ConvertIntoLoad>(
       patterns.getContext());
 }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-simplify-shapes.cpp - fewer reshapes and transposes -------------===//
+//===- mtp-simplify-shapes.cpp - fewer reshapes and transposes
+//-------------===//
 
 #include "passes/mtp-simplify-patterns.h"
 
@@ -12,7 +13,8 @@ namespace {
 /// reshape(x) of x's own type -> x; reshape(reshape(x)) -> reshape(x).
 struct ReshapeOfReshape : OpRewritePattern<ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(ReshapeOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(ReshapeOp op,
+                                PatternRewriter &rewriter) const override {
     if (op.getInput().getType() == op.getType()) {
       rewriter.replaceOp(op, op.getInput());
       return success();
@@ -28,7 +30,8 @@ struct ReshapeOfReshape : OpRewritePattern<ReshapeOp> {
 /// transpose by the identity -> x; transpose(transpose(x)) -> transpose(x).
 struct TransposeOfTranspose : OpRewritePattern<TransposeOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(TransposeOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(TransposeOp op,
+                                PatternRewriter &rewriter) const override {
     ArrayRef<int64_t> perm = op.getPerm();
     if (llvm::equal(perm, llvm::seq<int64_t>(0, perm.size()))) {
       rewriter.replaceOp(op, op.getInput());
@@ -40,7 +43,8 @@ struct TransposeOfTranspose : OpRewritePattern<TransposeOp> {
     SmallVector<int64_t> both;
     for (int64_t dim : perm)
       both.push_back(inner.getPerm()[dim]);
-    rewriter.replaceOpWithNewOp<TransposeOp>(op, op.getType(), inner.getInput(), both);
+    rewriter.replaceOpWithNewOp<TransposeOp>(op, op.getType(), inner.getInput(),
+                                             both);
     return success();
   }
 };
@@ -48,11 +52,13 @@ struct TransposeOfTranspose : OpRewritePattern<TransposeOp> {
 /// An op that only moves elements, on a splat -> a splat.
 template <typename Op> struct MoveOfSplat : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
-  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(Op op,
+                                PatternRewriter &rewriter) const override {
     SplatElementsAttr splat = splatOf(op.getInput());
     if (!splat)
       return failure();
-    rewriter.replaceOpWithNewOp<ConstantOp>(op, splat.resizeSplat(cast<ShapedType>(op.getType())));
+    rewriter.replaceOpWithNewOp<ConstantOp>(
+        op, splat.resizeSplat(cast<ShapedType>(op.getType())));
     return success();
   }
 };
@@ -60,18 +66,21 @@ template <typename Op> struct MoveOfSplat : OpRewritePattern<Op> {
 /// reshape of a constant -> a constant.
 struct ReshapeOfConstant : OpRewritePattern<ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(ReshapeOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(ReshapeOp op,
+                                PatternRewriter &rewriter) const override {
     auto constant = op.getInput().getDefiningOp<ConstantOp>();
-    auto value = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
+    auto value =
+        constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
     if (!value)
       return failure();
-    rewriter.replaceOpWithNewOp<ConstantOp>(op, cast<ElementsAttr>(value.reshape(cast<ShapedType>(op.getType()))));
+    rewriter.replaceOpWithNewOp<ConstantOp>(
+        op, cast<ElementsAttr>(value.reshape(cast<ShapedType>(op.getType()))));
     return success();
   }
 };
 
-/// The elements of a tensor as a nest of loops: sizes > 1, major to minor in the
-/// order of the tensor it started as, and the order they stand in now.
+/// The elements of a tensor as a nest of loops: sizes > 1, major to minor in
+/// the order of the tensor it started as, and the order they stand in now.
 ///
 /// Example: (2,4,8,16) reshaped to (8,8,16), transposed by [0,2,1], reshaped to
 /// (2,4,16,8): sizes 2 4 8 16, order 0 1 3 2.
@@ -88,7 +97,8 @@ public:
 
   /// Splits strands so that every dimension of `shape` is a product of whole
   /// ones; `groups` lists them. False if there is no such split.
-  bool reshape(ArrayRef<int64_t> shape, SmallVectorImpl<SmallVector<int>> &groups) {
+  bool reshape(ArrayRef<int64_t> shape,
+               SmallVectorImpl<SmallVector<int>> &groups) {
     size_t at = 0;
     for (int64_t extent : shape) {
       SmallVector<int> &group = groups.emplace_back();
@@ -116,12 +126,14 @@ public:
       order.append(groups[dim].begin(), groups[dim].end());
   }
 
-  SmallVector<int64_t> sizes, source; ///< of a strand: extent, dimension it is part of
+  SmallVector<int64_t> sizes,
+      source; ///< of a strand: extent, dimension it is part of
   SmallVector<int> order;
 
 private:
   /// Strand order[at] becomes a major part of `major` and the rest.
-  void split(size_t at, int64_t major, SmallVectorImpl<SmallVector<int>> &groups) {
+  void split(size_t at, int64_t major,
+             SmallVectorImpl<SmallVector<int>> &groups) {
     int strand = order[at];
     auto shift = [&](int &s) { s += s > strand; };
     llvm::for_each(order, shift);
@@ -136,12 +148,15 @@ private:
 
 /// Indices of the non-empty groups in the order of their first strand; empty
 /// ones (dimensions of size 1) keep their place.
-SmallVector<int64_t> sortedKeepingUnits(ArrayRef<SmallVector<int>> groups, ArrayRef<int> position) {
+SmallVector<int64_t> sortedKeepingUnits(ArrayRef<SmallVector<int>> groups,
+                                        ArrayRef<int> position) {
   SmallVector<int64_t> filled, result;
   for (auto [index, group] : llvm::enumerate(groups))
     if (!group.empty())
       filled.push_back(index);
-  llvm::sort(filled, [&](int64_t a, int64_t b) { return position[groups[a][0]] < position[groups[b][0]]; });
+  llvm::sort(filled, [&](int64_t a, int64_t b) {
+    return position[groups[a][0]] < position[groups[b][0]];
+  });
   size_t next = 0;
   for (auto [index, group] : llvm::enumerate(groups))
     result.push_back(group.empty() ? index : filled[next++]);
@@ -161,24 +176,32 @@ SmallVector<int64_t> permuted(ArrayRef<int64_t> shape, ArrayRef<int64_t> perm) {
   return llvm::map_to_vector(perm, [&](int64_t dim) { return shape[dim]; });
 }
 
-Value reshapeTo(PatternRewriter &rewriter, Location loc, Value value, ArrayRef<int64_t> shape) {
+Value reshapeTo(PatternRewriter &rewriter, Location loc, Value value,
+                ArrayRef<int64_t> shape) {
   auto type = RankedTensorType::get(shape, tensorType(value).getElementType());
-  return type == value.getType() ? value : ReshapeOp::create(rewriter, loc, type, value).getResult();
+  return type == value.getType()
+             ? value
+             : ReshapeOp::create(rewriter, loc, type, value).getResult();
 }
-Value transposeBy(PatternRewriter &rewriter, Location loc, Value value, ArrayRef<int64_t> perm) {
+Value transposeBy(PatternRewriter &rewriter, Location loc, Value value,
+                  ArrayRef<int64_t> perm) {
   if (llvm::equal(perm, llvm::seq<int64_t>(0, perm.size())))
     return value;
-  auto type = RankedTensorType::get(permuted(shapeOf(value), perm), tensorType(value).getElementType());
+  auto type = RankedTensorType::get(permuted(shapeOf(value), perm),
+                                    tensorType(value).getElementType());
   return TransposeOp::create(rewriter, loc, type, value, perm);
 }
 
-/// reshape(transpose(reshape(x))) -> reshape(transpose(x)) if x's dimensions stay
-/// together, transpose(reshape(x)) if the result's do; unneeded ones vanish.
+/// reshape(transpose(reshape(x))) -> reshape(transpose(x)) if x's dimensions
+/// stay together, transpose(reshape(x)) if the result's do; unneeded ones
+/// vanish.
 struct ReshapeTransposeReshape : OpRewritePattern<ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(ReshapeOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(ReshapeOp op,
+                                PatternRewriter &rewriter) const override {
     auto transpose = op.getInput().getDefiningOp<TransposeOp>();
-    auto first = transpose ? transpose.getInput().getDefiningOp<ReshapeOp>() : nullptr;
+    auto first =
+        transpose ? transpose.getInput().getDefiningOp<ReshapeOp>() : nullptr;
     if (!first)
       return failure();
     Value x = first.getInput();
@@ -197,14 +220,16 @@ struct ReshapeTransposeReshape : OpRewritePattern<ReshapeOp> {
     for (auto [strand, dim] : llvm::enumerate(strands.source))
       source[dim].push_back(strand);
     if (staysTogether(source, now)) {
-      Value moved = transposeBy(rewriter, op.getLoc(), x, sortedKeepingUnits(source, now));
+      Value moved = transposeBy(rewriter, op.getLoc(), x,
+                                sortedKeepingUnits(source, now));
       rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), moved, to));
       return success();
     }
     auto original = llvm::to_vector(llvm::seq<int>(0, strands.order.size()));
     if (!staysTogether(result, original))
       return failure();
-    SmallVector<int64_t> sorted = sortedKeepingUnits(result, original), perm(sorted.size());
+    SmallVector<int64_t> sorted = sortedKeepingUnits(result, original),
+                         perm(sorted.size());
     for (auto [place, dim] : llvm::enumerate(sorted))
       perm[dim] = place;
     Value shaped = reshapeTo(rewriter, op.getLoc(), x, permuted(to, sorted));
@@ -216,7 +241,8 @@ struct ReshapeTransposeReshape : OpRewritePattern<ReshapeOp> {
 } // namespace
 
 void mtp::populateShapePatterns(RewritePatternSet &patterns) {
-  patterns.add<ReshapeOfReshape, TransposeOfTranspose, MoveOfSplat<ReshapeOp>, MoveOfSplat<TransposeOp>,
-               MoveOfSplat<BroadcastOp>, MoveOfSplat<StridedSliceOp>, ReshapeOfConstant,
+  patterns.add<ReshapeOfReshape, TransposeOfTranspose, MoveOfSplat<ReshapeOp>,
+               MoveOfSplat<TransposeOp>, MoveOfSplat<BroadcastOp>,
+               MoveOfSplat<StridedSliceOp>, ReshapeOfConstant,
                ReshapeTransposeReshape>(patterns.getContext());
 }

@@ -1,16 +1,18 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-simplify-slices.cpp - fused weights, split by meaning -----------===//
+//===- mtp-simplify-slices.cpp - fused weights, split by meaning
+//-----------===//
 //
-// Exporters store several weights in one (query, key and value; gate and up) and
-// slice the product. Cut into equal blocks such a weight would mix meanings on
-// every rank. So the slices move up, one op at a time, until they are slices of
-// weights:
+// Exporters store several weights in one (query, key and value; gate and up)
+// and slice the product. Cut into equal blocks such a weight would mix meanings
+// on every rank. So the slices move up, one op at a time, until they are slices
+// of weights:
 //
-//   y = x W + b; q = y[:h], k = y[h:]   ->   q = x W[:h] + b[:h], k = x W[h:] + b[h:]
+//   y = x W + b; q = y[:h], k = y[h:]   ->   q = x W[:h] + b[:h], k = x W[h:] +
+//   b[h:]
 //
-// An op is split only if all its uses are disjoint slices of one dimension and a
-// product with a weight stands above it.
+// An op is split only if all its uses are disjoint slices of one dimension and
+// a product with a weight stands above it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,16 +26,19 @@ namespace {
 /// The whole dimension -> x; slice(slice(x)) -> slice(x).
 struct SliceOfSlice : OpRewritePattern<StridedSliceOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(StridedSliceOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(StridedSliceOp op,
+                                PatternRewriter &rewriter) const override {
     if (op.getInput().getType() == op.getType() && op.getStep() == 1) {
       rewriter.replaceOp(op, op.getInput());
       return success();
     }
     auto inner = op.getInput().getDefiningOp<StridedSliceOp>();
-    if (!inner || inner.getDim() != op.getDim() || inner.getStep() != 1 || op.getStep() != 1)
+    if (!inner || inner.getDim() != op.getDim() || inner.getStep() != 1 ||
+        op.getStep() != 1)
       return failure();
-    rewriter.replaceOpWithNewOp<StridedSliceOp>(op, op.getType(), inner.getInput(), op.getDim(),
-                                                inner.getStart() + op.getStart(), 1);
+    rewriter.replaceOpWithNewOp<StridedSliceOp>(
+        op, op.getType(), inner.getInput(), op.getDim(),
+        inner.getStart() + op.getStart(), 1);
     return success();
   }
 };
@@ -41,15 +46,18 @@ struct SliceOfSlice : OpRewritePattern<StridedSliceOp> {
 /// A slice inside of one operand of a concat -> a slice of that operand.
 struct SliceOfConcat : OpRewritePattern<StridedSliceOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(StridedSliceOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(StridedSliceOp op,
+                                PatternRewriter &rewriter) const override {
     auto concat = op.getInput().getDefiningOp<ConcatOp>();
     if (!concat || concat.getDim() != op.getDim() || op.getStep() != 1)
       return failure();
-    int64_t dim = op.getDim(), start = op.getStart(), size = shapeOf(op.getResult())[dim];
+    int64_t dim = op.getDim(), start = op.getStart(),
+            size = shapeOf(op.getResult())[dim];
     for (Value input : concat.getInputs()) {
       int64_t extent = shapeOf(input)[dim];
       if (start < extent && start + size <= extent) {
-        rewriter.replaceOpWithNewOp<StridedSliceOp>(op, op.getType(), input, dim, start, 1);
+        rewriter.replaceOpWithNewOp<StridedSliceOp>(op, op.getType(), input,
+                                                    dim, start, 1);
         return success();
       }
       if (start < extent)
@@ -63,9 +71,11 @@ struct SliceOfConcat : OpRewritePattern<StridedSliceOp> {
 /// gather by one constant index -> a slice of size 1, reshaped.
 struct GatherByConstant : OpRewritePattern<GatherOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(GatherOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(GatherOp op,
+                                PatternRewriter &rewriter) const override {
     auto constant = op.getIndices().getDefiningOp<ConstantOp>();
-    auto value = constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
+    auto value =
+        constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
     if (!value || value.getNumElements() != 1)
       return failure();
     int64_t dim = op.getDim(), extent = shapeOf(op.getData())[dim];
@@ -75,8 +85,10 @@ struct GatherByConstant : OpRewritePattern<GatherOp> {
       return failure();
     SmallVector<int64_t> shape(shapeOf(op.getData()));
     shape[dim] = 1;
-    auto type = RankedTensorType::get(shape, tensorType(op.getData()).getElementType());
-    Value slice = StridedSliceOp::create(rewriter, op.getLoc(), type, op.getData(), dim, index, 1);
+    auto type =
+        RankedTensorType::get(shape, tensorType(op.getData()).getElementType());
+    Value slice = StridedSliceOp::create(rewriter, op.getLoc(), type,
+                                         op.getData(), dim, index, 1);
     rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), slice);
     return success();
   }
@@ -89,10 +101,12 @@ int64_t slicedDim(Value value) {
   SmallVector<std::pair<int64_t, int64_t>> parts;
   for (Operation *user : value.getUsers()) {
     auto slice = dyn_cast<StridedSliceOp>(user);
-    if (!slice || slice.getStep() != 1 || (dim >= 0 && static_cast<int64_t>(slice.getDim()) != dim))
+    if (!slice || slice.getStep() != 1 ||
+        (dim >= 0 && static_cast<int64_t>(slice.getDim()) != dim))
       return -1;
     dim = slice.getDim();
-    parts.push_back({slice.getStart(), slice.getStart() + shapeOf(slice.getResult())[dim]});
+    parts.push_back(
+        {slice.getStart(), slice.getStart() + shapeOf(slice.getResult())[dim]});
   }
   llvm::sort(parts);
   for (size_t i = 1; i < parts.size(); ++i)
@@ -107,13 +121,16 @@ int64_t slicedDim(Value value) {
 struct MajorPart {
   int64_t source, covers;
 };
-std::optional<MajorPart> majorPart(ArrayRef<int64_t> from, ArrayRef<int64_t> to, int64_t dim) {
+std::optional<MajorPart> majorPart(ArrayRef<int64_t> from, ArrayRef<int64_t> to,
+                                   int64_t dim) {
   int64_t before = 1, source = 0, passed = 1, covers = 1;
   for (int64_t extent : to.take_front(dim))
     before *= extent;
-  while (source < static_cast<int64_t>(from.size()) && (passed < before || from[source] == 1))
+  while (source < static_cast<int64_t>(from.size()) &&
+         (passed < before || from[source] == 1))
     passed *= from[source++];
-  if (source == static_cast<int64_t>(from.size()) || passed != before || from[source] % to[dim])
+  if (source == static_cast<int64_t>(from.size()) || passed != before ||
+      from[source] % to[dim])
     return std::nullopt;
   covers = from[source] / to[dim];
   int64_t minor = 1;
@@ -122,14 +139,19 @@ std::optional<MajorPart> majorPart(ArrayRef<int64_t> from, ArrayRef<int64_t> to,
       break;
     minor *= extent;
   }
-  return minor == covers ? std::optional<MajorPart>({source, covers}) : std::nullopt;
+  return minor == covers ? std::optional<MajorPart>({source, covers})
+                         : std::nullopt;
 }
 
 /// The dimension of `operand` that moves with dimension `dim` of the result, or
 /// -1 if the operand is broadcast there.
 int64_t operandDim(Value operand, Value result, int64_t dim) {
-  int64_t right = tensorType(result).getRank() - 1 - dim, rank = tensorType(operand).getRank();
-  return right < rank && shapeOf(operand)[rank - 1 - right] == shapeOf(result)[dim] ? rank - 1 - right : -1;
+  int64_t right = tensorType(result).getRank() - 1 - dim,
+          rank = tensorType(operand).getRank();
+  return right < rank &&
+                 shapeOf(operand)[rank - 1 - right] == shapeOf(result)[dim]
+             ? rank - 1 - right
+             : -1;
 }
 
 /// True if slices of `dim` of `value` can move up to a product with a weight.
@@ -138,20 +160,23 @@ bool comesFromProduct(Value value, int64_t dim) {
   if (!op)
     return false;
   if (auto product = dyn_cast<MatMulOp>(op))
-    return dim == tensorType(value).getRank() - 1 && product.getRhs().getDefiningOp<ParameterOp>();
+    return dim == tensorType(value).getRank() - 1 &&
+           product.getRhs().getDefiningOp<ParameterOp>();
   if (auto transpose = dyn_cast<TransposeOp>(op))
     return comesFromProduct(transpose.getInput(), transpose.getPerm()[dim]);
   if (auto reshape = dyn_cast<ReshapeOp>(op)) {
     auto part = majorPart(shapeOf(reshape.getInput()), shapeOf(value), dim);
     return part && comesFromProduct(reshape.getInput(), part->source);
   }
-  return op->hasTrait<ElementwiseTrait>() && llvm::any_of(op->getOperands(), [&](Value operand) {
+  return op->hasTrait<ElementwiseTrait>() &&
+         llvm::any_of(op->getOperands(), [&](Value operand) {
            int64_t of = operandDim(operand, value, dim);
            return of >= 0 && comesFromProduct(operand, of);
          });
 }
 
-Value sliceOf(PatternRewriter &rewriter, Location loc, Value value, int64_t dim, int64_t start, int64_t size) {
+Value sliceOf(PatternRewriter &rewriter, Location loc, Value value, int64_t dim,
+              int64_t start, int64_t size) {
   SmallVector<int64_t> shape(shapeOf(value));
   shape[dim] = size;
   auto type = RankedTensorType::get(shape, tensorType(value).getElementType());
@@ -159,17 +184,21 @@ Value sliceOf(PatternRewriter &rewriter, Location loc, Value value, int64_t dim,
 }
 
 /// Operands of `op` for the part [start, start + size) of its result's `dim`.
-SmallVector<Value> narrowOperands(PatternRewriter &rewriter, Operation *op, int64_t dim, int64_t start, int64_t size) {
+SmallVector<Value> narrowOperands(PatternRewriter &rewriter, Operation *op,
+                                  int64_t dim, int64_t start, int64_t size) {
   SmallVector<Value> operands(op->getOperands());
   Location loc = op->getLoc();
   if (auto product = dyn_cast<MatMulOp>(op)) {
-    int64_t column = tensorType(operands[1]).getRank() - (product.getTransposeRhs() ? 2 : 1);
+    int64_t column =
+        tensorType(operands[1]).getRank() - (product.getTransposeRhs() ? 2 : 1);
     operands[1] = sliceOf(rewriter, loc, operands[1], column, start, size);
   } else if (auto transpose = dyn_cast<TransposeOp>(op)) {
-    operands[0] = sliceOf(rewriter, loc, operands[0], transpose.getPerm()[dim], start, size);
+    operands[0] = sliceOf(rewriter, loc, operands[0], transpose.getPerm()[dim],
+                          start, size);
   } else if (isa<ReshapeOp>(op)) {
     auto part = majorPart(shapeOf(operands[0]), shapeOf(op->getResult(0)), dim);
-    operands[0] = sliceOf(rewriter, loc, operands[0], part->source, start * part->covers, size * part->covers);
+    operands[0] = sliceOf(rewriter, loc, operands[0], part->source,
+                          start * part->covers, size * part->covers);
   } else {
     for (Value &operand : operands)
       if (int64_t of = operandDim(operand, op->getResult(0), dim); of >= 0)
@@ -180,20 +209,28 @@ SmallVector<Value> narrowOperands(PatternRewriter &rewriter, Operation *op, int6
 
 /// An op all of whose uses are slices -> one narrow op a slice.
 struct SplitWideOp : RewritePattern {
-  explicit SplitWideOp(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
-  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
-    if (!isa<MatMulOp, TransposeOp, ReshapeOp>(op) && !op->hasTrait<ElementwiseTrait>())
+  explicit SplitWideOp(MLIRContext *context)
+      : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
+  LogicalResult matchAndRewrite(Operation *op,
+                                PatternRewriter &rewriter) const override {
+    if (!isa<MatMulOp, TransposeOp, ReshapeOp>(op) &&
+        !op->hasTrait<ElementwiseTrait>())
       return failure();
     if (op->use_empty())
       return failure();
     int64_t dim = slicedDim(op->getResult(0));
     if (dim < 0 || !comesFromProduct(op->getResult(0), dim))
       return failure();
-    auto slices = llvm::map_to_vector(op->getUsers(), [](Operation *user) { return cast<StridedSliceOp>(user); });
-    llvm::sort(slices, [](StridedSliceOp a, StridedSliceOp b) { return a.getStart() < b.getStart(); });
+    auto slices = llvm::map_to_vector(op->getUsers(), [](Operation *user) {
+      return cast<StridedSliceOp>(user);
+    });
+    llvm::sort(slices, [](StridedSliceOp a, StridedSliceOp b) {
+      return a.getStart() < b.getStart();
+    });
     for (StridedSliceOp slice : slices) {
       int64_t size = shapeOf(slice.getResult())[dim];
-      SmallVector<Value> operands = narrowOperands(rewriter, op, dim, slice.getStart(), size);
+      SmallVector<Value> operands =
+          narrowOperands(rewriter, op, dim, slice.getStart(), size);
       Operation *narrow = rewriter.clone(*op);
       narrow->setOperands(operands);
       narrow->getResult(0).setType(slice.getType());
@@ -207,5 +244,6 @@ struct SplitWideOp : RewritePattern {
 } // namespace
 
 void mtp::populateSlicePatterns(RewritePatternSet &patterns) {
-  patterns.add<SliceOfSlice, SliceOfConcat, GatherByConstant, SplitWideOp>(patterns.getContext());
+  patterns.add<SliceOfSlice, SliceOfConcat, GatherByConstant, SplitWideOp>(
+      patterns.getContext());
 }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-simplify.cpp - the graph as planning expects it -----------------===//
+//===- mtp-simplify.cpp - the graph as planning expects it
+//-----------------===//
 
 #include "passes/Passes.h"
 #include "passes/mtp-simplify-patterns.h"
@@ -33,14 +34,16 @@ class MtpSimplify : public mtp::impl::MtpSimplifyBase<MtpSimplify> {
 
   /// The patterns build types without layouts.
   LogicalResult refuseLayouts() {
-    WalkResult found = getOperation().walk([](Operation *op) {
-      for (Type type : op->getResultTypes())
-        if (mtp::layoutOf(type)) {
-          op->emitError() << "has a layout; mtp-simplify runs before a plan is applied";
-          return WalkResult::interrupt();
-        }
-      return WalkResult::advance();
-    });
+    WalkResult found =
+        getOperation().walk([](Operation *op) {
+          for (Type type : op->getResultTypes())
+            if (mtp::layoutOf(type)) {
+              op->emitError()
+                  << "has a layout; mtp-simplify runs before a plan is applied";
+              return WalkResult::interrupt();
+            }
+          return WalkResult::advance();
+        });
     return failure(found.wasInterrupted());
   }
 

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- spmd-fuse.cpp - groups of ops become spmd.fused ---------------------===//
+//===- spmd-fuse.cpp - groups of ops become spmd.fused
+//---------------------===//
 
 #include "compiler/codegen/Fusion.h"
 #include "passes/Passes.h"
@@ -16,7 +17,8 @@ namespace mtp {
 #include "passes/Passes.h.inc"
 } // namespace mtp
 
-/// Erases pure ops without uses. Users stand behind producers: one walk from the end.
+/// Erases pure ops without uses. Users stand behind producers: one walk from
+/// the end.
 static void eraseUnused(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))

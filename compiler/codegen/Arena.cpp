@@ -13,11 +13,14 @@ using namespace mtp;
 
 static constexpr int64_t kAlignment = 64;
 
-static int64_t alignedSize(const ArenaSpan &span) { return llvm::alignTo(span.bytes, kAlignment); }
+static int64_t alignedSize(const ArenaSpan &span) {
+  return llvm::alignTo(span.bytes, kAlignment);
+}
 
 /// The start of the smallest gap between `busy` spans that holds `size`; past
 /// their end if there is none.
-static int64_t bestFit(llvm::MutableArrayRef<std::pair<int64_t, int64_t>> busy, int64_t size) {
+static int64_t bestFit(llvm::MutableArrayRef<std::pair<int64_t, int64_t>> busy,
+                       int64_t size) {
   llvm::sort(busy);
   int64_t end = 0, best = -1, bestGap = 0;
   for (auto [from, to] : busy) {
@@ -35,7 +38,9 @@ int64_t mtp::planArena(llvm::MutableArrayRef<ArenaSpan> spans) {
   llvm::SmallVector<ArenaSpan *> order, placed;
   for (ArenaSpan &span : spans)
     order.push_back(&span);
-  llvm::sort(order, [](ArenaSpan *a, ArenaSpan *b) { return a->bytes != b->bytes ? a->bytes > b->bytes : a < b; });
+  llvm::sort(order, [](ArenaSpan *a, ArenaSpan *b) {
+    return a->bytes != b->bytes ? a->bytes > b->bytes : a < b;
+  });
   int64_t total = 0;
   for (ArenaSpan *span : order) {
     llvm::SmallVector<std::pair<int64_t, int64_t>> busy;

@@ -36,7 +36,9 @@ int64_t mtp::bytesOf(Type type) {
   return dtype ? tensor.getNumElements() * byteSize(*dtype) : 0;
 }
 
-std::vector<int64_t> mtp::vectorOf(ArrayRef<int64_t> values) { return {values.begin(), values.end()}; }
+std::vector<int64_t> mtp::vectorOf(ArrayRef<int64_t> values) {
+  return {values.begin(), values.end()};
+}
 
 Mesh mtp::meshOf(const MeshShape &shape) {
   Mesh mesh;
@@ -45,16 +47,21 @@ Mesh mtp::meshOf(const MeshShape &shape) {
   return mesh;
 }
 
-DimSharding mtp::shardingOf(const DimCut &cut) { return {{cut.axes.begin(), cut.axes.end()}, cut.unit}; }
+DimSharding mtp::shardingOf(const DimCut &cut) {
+  return {{cut.axes.begin(), cut.axes.end()}, cut.unit};
+}
 
-FailureOr<TensorLayout> mtp::tensorLayoutOf(Operation *op, RankedTensorType global, LayoutAttr attr,
+FailureOr<TensorLayout> mtp::tensorLayoutOf(Operation *op,
+                                            RankedTensorType global,
+                                            LayoutAttr attr,
                                             const MeshShape &mesh) {
   auto layout = toLayout(op, withLayout(global, attr), mesh);
   if (failed(layout))
     return failure();
   auto dtype = dtypeOf(global.getElementType());
   if (!dtype)
-    return op->emitOpError() << "has elements of type " << global.getElementType() << ", which do not run";
+    return op->emitOpError() << "has elements of type "
+                             << global.getElementType() << ", which do not run";
   TensorLayout result;
   result.type = *dtype;
   result.shape = vectorOf(global.getShape());

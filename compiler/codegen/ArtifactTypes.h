@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ArtifactTypes.h - types and layouts without MLIR --------------------===//
+//===- ArtifactTypes.h - types and layouts without MLIR
+//--------------------===//
 #ifndef MTP_COMPILER_CODEGEN_ARTIFACTTYPES_H
 #define MTP_COMPILER_CODEGEN_ARTIFACTTYPES_H
 
@@ -18,11 +19,13 @@ std::vector<int64_t> vectorOf(llvm::ArrayRef<int64_t> values);
 Mesh meshOf(const MeshShape &mesh);
 DimSharding shardingOf(const DimCut &cut);
 /// Layout of a whole tensor; diagnostics at `op`.
-mlir::FailureOr<TensorLayout> tensorLayoutOf(mlir::Operation *op, mlir::RankedTensorType global,
-                                             LayoutAttr layout, const MeshShape &mesh);
+mlir::FailureOr<TensorLayout> tensorLayoutOf(mlir::Operation *op,
+                                             mlir::RankedTensorType global,
+                                             LayoutAttr layout,
+                                             const MeshShape &mesh);
 
-/// Elements in row-major order, little endian, booleans as bytes; nothing if the
-/// attribute does not hold its elements.
+/// Elements in row-major order, little endian, booleans as bytes; nothing if
+/// the attribute does not hold its elements.
 std::optional<std::string> elementBytes(mlir::ElementsAttr value);
 
 /// The name that a location carries (the ONNX node), "" if none.

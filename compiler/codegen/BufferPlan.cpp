@@ -10,7 +10,8 @@ using namespace mtp;
 
 /// The operand whose bytes the op's result is, or null.
 static Value aliasedOperand(Operation *op) {
-  return isa<ReshapeOp, StopGradientOp, BarrierOp>(op) ? op->getOperand(0) : Value();
+  return isa<ReshapeOp, StopGradientOp, BarrierOp>(op) ? op->getOperand(0)
+                                                       : Value();
 }
 
 /// True if an op of the program writes the value.
@@ -38,11 +39,13 @@ void BufferPlan::copyOutputs(func::FuncOp func) {
     if (isWritten(root) && taken.insert(root).second)
       continue;
     Value value = operand.get();
-    auto copy = spmd::FusedOp::create(builder, terminator->getLoc(), value.getType(), value);
+    auto copy = spmd::FusedOp::create(builder, terminator->getLoc(),
+                                      value.getType(), value);
     mlir::Block &body = copy.getBody().emplaceBlock();
     body.addArgument(value.getType(), value.getLoc());
     OpBuilder inner = OpBuilder::atBlockEnd(&body);
-    Value same = StopGradientOp::create(inner, terminator->getLoc(), value.getType(), body.getArgument(0));
+    Value same = StopGradientOp::create(inner, terminator->getLoc(),
+                                        value.getType(), body.getArgument(0));
     spmd::YieldOp::create(inner, terminator->getLoc(), same);
     operand.set(copy.getResult(0));
   }
@@ -65,7 +68,8 @@ Value BufferPlan::home(Value value) const {
 
 ArrayRef<int64_t> BufferPlan::strides(Value value) const {
   auto it = views.find(value);
-  return it == views.end() ? ArrayRef<int64_t>() : ArrayRef<int64_t>(it->second.strides);
+  return it == views.end() ? ArrayRef<int64_t>()
+                           : ArrayRef<int64_t>(it->second.strides);
 }
 
 void BufferPlan::foldAliases(mlir::Block &block) {
@@ -87,8 +91,9 @@ struct Transposition {
 
 static std::optional<Transposition> transpositionOf(Operation *op) {
   auto describe = [](TransposeOp transpose) {
-    return Transposition{llvm::to_vector(transpose.getInput().getType().getShape()),
-                         llvm::to_vector(transpose.getPerm())};
+    return Transposition{
+        llvm::to_vector(transpose.getInput().getType().getShape()),
+        llvm::to_vector(transpose.getPerm())};
   };
   if (auto transpose = dyn_cast<TransposeOp>(op))
     return describe(transpose);
@@ -130,14 +135,17 @@ void BufferPlan::foldTransposes(mlir::Block &block) {
   for (Operation &op : block) {
     auto transposition = transpositionOf(&op);
     if (!transposition || transposition->perm.empty() ||
-        transposition->perm.back() != static_cast<int64_t>(transposition->perm.size()) - 1)
+        transposition->perm.back() !=
+            static_cast<int64_t>(transposition->perm.size()) - 1)
       continue;
     ArrayRef<int64_t> perm = transposition->perm;
     Value input = op.getOperand(0), result = op.getResult(0);
-    bool readersTakeStrides = llvm::all_of(result.getUses(), [](OpOperand &use) {
-      return takesStrides(use.getOwner(), use.getOperandNumber());
-    });
-    if (readersTakeStrides && !transposition->reshapesAfter && !result.use_empty()) {
+    bool readersTakeStrides =
+        llvm::all_of(result.getUses(), [](OpOperand &use) {
+          return takesStrides(use.getOwner(), use.getOperandNumber());
+        });
+    if (readersTakeStrides && !transposition->reshapesAfter &&
+        !result.use_empty()) {
       SmallVector<int64_t> source = rowMajor(transposition->from), strides;
       for (int64_t dim : perm)
         strides.push_back(source[dim]);
@@ -146,7 +154,8 @@ void BufferPlan::foldTransposes(mlir::Block &block) {
       continue;
     }
     auto writer = dyn_cast<OpResult>(input);
-    if (!writer || !input.hasOneUse() || !givesStrides(writer.getOwner(), writer.getResultNumber()) ||
+    if (!writer || !input.hasOneUse() ||
+        !givesStrides(writer.getOwner(), writer.getResultNumber()) ||
         transposition->reshapesBefore)
       continue;
     SmallVector<int64_t> shape, strides(perm.size());
@@ -163,13 +172,14 @@ void BufferPlan::foldTransposes(mlir::Block &block) {
 // Lives
 //===----------------------------------------------------------------------===//
 
-/// First and last step at which a home is written or read; steps are positions of
-/// ops. Folded ops neither read nor write.
+/// First and last step at which a home is written or read; steps are positions
+/// of ops. Folded ops neither read nor write.
 void BufferPlan::findLives(mlir::Block &block) {
   int64_t step = 0;
   for (Operation &op : block) {
     auto touch = [&](Value value) {
-      lives.try_emplace(home(value), std::pair(step, step)).first->second.second = step;
+      lives.try_emplace(home(value), std::pair(step, step))
+          .first->second.second = step;
     };
     if (!folded.contains(&op)) {
       for (OpResult result : op.getResults())
@@ -189,11 +199,14 @@ void BufferPlan::reduceInPlace(mlir::Block &block) {
     int64_t now = step++;
     if (!isa<spmd::AllReduceOp>(op))
       continue;
-    Value input = op.getOperand(0), result = op.getResult(0), from = home(input);
-    if (!isWritten(from) || !strides(input).empty() || lives[from].second != now)
+    Value input = op.getOperand(0), result = op.getResult(0),
+          from = home(input);
+    if (!isWritten(from) || !strides(input).empty() ||
+        lives[from].second != now)
       continue;
     // The operand's home may not be an output of its own.
-    if (llvm::any_of(terminator->getOperands(), [&](Value output) { return home(output) == from; }))
+    if (llvm::any_of(terminator->getOperands(),
+                     [&](Value output) { return home(output) == from; }))
       continue;
     lives[from].second = lives[result].second;
     views[result] = {input, {}};
@@ -204,7 +217,8 @@ void BufferPlan::placeHomes(mlir::Block &block) {
   Operation *terminator = block.getTerminator();
   for (OpOperand &operand : terminator->getOpOperands()) {
     Value output = home(operand.get());
-    places[output] = {BufferRef::Space::Output, operand.getOperandNumber(), 0, bytesOf(output.getType())};
+    places[output] = {BufferRef::Space::Output, operand.getOperandNumber(), 0,
+                      bytesOf(output.getType())};
   }
   SmallVector<Value> values;
   SmallVector<ArenaSpan> spans;
@@ -212,10 +226,12 @@ void BufferPlan::placeHomes(mlir::Block &block) {
     for (Value result : op.getResults()) {
       Value owner = home(result);
       auto life = lives.find(owner);
-      if (owner != result || !isWritten(owner) || places.contains(owner) || life == lives.end())
+      if (owner != result || !isWritten(owner) || places.contains(owner) ||
+          life == lives.end())
         continue;
       values.push_back(owner);
-      spans.push_back({bytesOf(owner.getType()), life->second.first, life->second.second});
+      spans.push_back(
+          {bytesOf(owner.getType()), life->second.first, life->second.second});
     }
   bytes = planArena(spans);
   for (auto [value, span] : llvm::zip_equal(values, spans))

@@ -1,20 +1,22 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- BufferPlan.h - where the values of a rank's program lie -------------===//
+//===- BufferPlan.h - where the values of a rank's program lie
+//-------------===//
 //
 // Some ops move no bytes: a reshape of a row-major tensor is the tensor. And a
-// kernel that reads through strides needs no transpose before it. So every value
-// has a home, the value whose bytes it shares:
+// kernel that reads through strides needs no transpose before it. So every
+// value has a home, the value whose bytes it shares:
 //
-//   %t = mtp.transpose %x [0, 2, 1, 3]       home %x, strides of the permutation,
-//   %y = mtp.attention %t, ...               if only such kernels read %t
-//   %z = mtp.transpose %y [0, 2, 1, 3]       %y has home %z, likewise
+//   %t = mtp.transpose %x [0, 2, 1, 3]       home %x, strides of the
+//   permutation, %y = mtp.attention %t, ...               if only such kernels
+//   read %t %z = mtp.transpose %y [0, 2, 1, 3]       %y has home %z, likewise
 //   %r = mtp.reshape %z                      home %z
-//   %a = spmd.all_reduce %z                  home %z, if %z is not read afterwards
+//   %a = spmd.all_reduce %z                  home %z, if %z is not read
+//   afterwards
 //
-// Homes that an op of the program writes are owned: they lie in the arena, or in
-// an output if the function returns them. All other homes (inputs, parameters,
-// constants, rank values) lie where the runtime puts them.
+// Homes that an op of the program writes are owned: they lie in the arena, or
+// in an output if the function returns them. All other homes (inputs,
+// parameters, constants, rank values) lie where the runtime puts them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_CODEGEN_BUFFERPLAN_H
@@ -29,8 +31,8 @@ namespace mtp {
 
 class BufferPlan {
 public:
-  /// Copies every returned value that has no owned home of its own, so that each
-  /// output is written by an op of the program.
+  /// Copies every returned value that has no owned home of its own, so that
+  /// each output is written by an op of the program.
   static void copyOutputs(mlir::func::FuncOp func);
 
   /// Plans the function; outputs are copied already.
@@ -59,7 +61,8 @@ private:
 
   llvm::DenseMap<mlir::Value, View> views; ///< chains, to the home
   llvm::DenseSet<mlir::Operation *> folded;
-  llvm::DenseMap<mlir::Value, std::pair<int64_t, int64_t>> lives; ///< by home: steps
+  llvm::DenseMap<mlir::Value, std::pair<int64_t, int64_t>>
+      lives; ///< by home: steps
   llvm::DenseMap<mlir::Value, BufferRef> places;
   int64_t bytes = 0;
 };

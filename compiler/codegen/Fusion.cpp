@@ -21,14 +21,18 @@ constexpr size_t kMaxOps = 96;
 constexpr size_t kMaxResults = 4;
 /// Elements of constants that are copied into a group.
 constexpr int64_t kMaxConstant = 1024;
-/// Multiplications of one element from which on computing it twice does not pay.
+/// Multiplications of one element from which on computing it twice does not
+/// pay.
 constexpr unsigned kExpensive = 5;
-/// Cheap work that a broadcast over rows may repeat, all ops of a group together.
+/// Cheap work that a broadcast over rows may repeat, all ops of a group
+/// together.
 constexpr unsigned kMaxRepeated = 8;
 
 enum class Access : uint8_t { Unused, Full, Prefix, Other };
 
-int64_t elementsOf(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); }
+int64_t elementsOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements();
+}
 
 /// True if `operand`, broadcast to `result`, has one element for each of the
 /// leading positions: (2, 3, 1) to (2, 3, 8).
@@ -47,7 +51,8 @@ bool isPrefix(ArrayRef<int64_t> operand, ArrayRef<int64_t> result) {
   return true;
 }
 
-/// How operand `number` of `user` is read if the user's result is read by `access`.
+/// How operand `number` of `user` is read if the user's result is read by
+/// `access`.
 Access operandAccess(Operation *user, unsigned number, Access access) {
   const OpEmitter *emitter = emitterOf(user);
   if (access == Access::Other)
@@ -65,16 +70,21 @@ Access operandAccess(Operation *user, unsigned number, Access access) {
     if (!isa<BroadcastOp>(user))
       return Access::Other;
     break;
-  case FusionKind::Look: // an index into the first dimension: once for each looked-up row
-    if (auto gather = dyn_cast<GatherOp>(user); gather && gather.getDim() == 0 && number == 1)
+  case FusionKind::Look: // an index into the first dimension: once for each
+                         // looked-up row
+    if (auto gather = dyn_cast<GatherOp>(user);
+        gather && gather.getDim() == 0 && number == 1)
       return access == Access::Full ? Access::Prefix : Access::Other;
     return Access::Other;
   default:
     return Access::Other;
   }
-  if (elementsOf(operand) == elementsOf(result) && isPrefix(shapeOf(operand), shapeOf(result)))
+  if (elementsOf(operand) == elementsOf(result) &&
+      isPrefix(shapeOf(operand), shapeOf(result)))
     return access;
-  return access == Access::Full && isPrefix(shapeOf(operand), shapeOf(result)) ? Access::Prefix : Access::Other;
+  return access == Access::Full && isPrefix(shapeOf(operand), shapeOf(result))
+             ? Access::Prefix
+             : Access::Other;
 }
 
 class Planner {
@@ -98,7 +108,8 @@ public:
 private:
   struct Growing {
     FusionGroup group;
-    llvm::DenseMap<Operation *, Access> members; ///< how the op's result is read
+    llvm::DenseMap<Operation *, Access>
+        members;           ///< how the op's result is read
     int64_t rows = 0;      ///< 0: no op sweeps yet
     bool sealed = false;   ///< no further op that sweeps
     unsigned repeated = 0; ///< cheap work done more than once an element
@@ -107,13 +118,15 @@ private:
   bool canBeRoot(Operation *op) {
     const OpEmitter *emitter = emitterOf(op);
     // A reshape is an alias, a constant is data.
-    return emitter && op->getNumResults() == 1 && !isa<ReshapeOp, ConstantOp>(op) && !owner.count(op);
+    return emitter && op->getNumResults() == 1 &&
+           !isa<ReshapeOp, ConstantOp>(op) && !owner.count(op);
   }
   /// Copies of the op serve all its uses: nothing is left to compute.
   bool isServed(Operation *op) {
-    return !op->use_empty() && !owner.count(op) && !needed.count(op) && llvm::all_of(op->getUsers(), [&](Operation *user) {
-      return served.count(user) || copiedFor.count({op, groupOf(user)});
-    });
+    return !op->use_empty() && !owner.count(op) && !needed.count(op) &&
+           llvm::all_of(op->getUsers(), [&](Operation *user) {
+             return served.count(user) || copiedFor.count({op, groupOf(user)});
+           });
   }
   int groupOf(Operation *op) {
     auto it = owner.find(op);
@@ -133,7 +146,8 @@ private:
   llvm::DenseMap<Operation *, int> owner;
   llvm::DenseSet<std::pair<Operation *, int>> copiedFor;
   llvm::DenseSet<Operation *> served;
-  llvm::DenseSet<Operation *> needed; ///< operands of copies: groups read their results
+  llvm::DenseSet<Operation *>
+      needed; ///< operands of copies: groups read their results
   int nextGroup = 0;
 };
 
@@ -157,7 +171,8 @@ bool Planner::joinSource(Growing &growing, Operation *op) {
   return true;
 }
 
-/// Whether an op that sweeps has the rows of the group, which may get its rows here.
+/// Whether an op that sweeps has the rows of the group, which may get its rows
+/// here.
 bool Planner::fitsRows(Growing &growing, Operation *op, Access access) {
   if (growing.sealed || access == Access::Other)
     return false;
@@ -168,12 +183,14 @@ bool Planner::fitsRows(Growing &growing, Operation *op, Access access) {
     swept *= shapeOf(op->getOperand(0))[dim];
   if (swept == 0)
     return false;
-  int64_t rows = elementsOf(op->getOperand(0)) / swept, space = elementsOf(growing.group.root->getResult(0));
+  int64_t rows = elementsOf(op->getOperand(0)) / swept,
+          space = elementsOf(growing.group.root->getResult(0));
   if (!isReduce && access != Access::Full)
     return false;
   if (!sweepsTrailingDims(op)) {
     // Each element of the group sweeps for itself, once.
-    if (!isReduce || access != Access::Full || growing.rows != 0 || elementsOf(op->getResult(0)) != space)
+    if (!isReduce || access != Access::Full || growing.rows != 0 ||
+        elementsOf(op->getResult(0)) != space)
       return false;
     growing.sealed = true;
     return true;
@@ -195,8 +212,10 @@ bool Planner::fitsRows(Growing &growing, Operation *op, Access access) {
   return true;
 }
 
-/// Whether joining would compute elements again, more than it costs to store them.
-bool Planner::repeats(Growing &growing, Operation *op, Access access, size_t uses) {
+/// Whether joining would compute elements again, more than it costs to store
+/// them.
+bool Planner::repeats(Growing &growing, Operation *op, Access access,
+                      size_t uses) {
   unsigned cost = emitterOf(op)->cost;
   if (access != Access::Other || cost == 0)
     return false;
@@ -212,7 +231,8 @@ bool Planner::repeats(Growing &growing, Operation *op, Access access, size_t use
 
 bool Planner::tryJoin(Growing &growing, Operation *op) {
   const OpEmitter *emitter = emitterOf(op);
-  if (!emitter || op->getNumResults() != 1 || owner.count(op) || growing.members.size() >= kMaxOps)
+  if (!emitter || op->getNumResults() != 1 || owner.count(op) ||
+      growing.members.size() >= kMaxOps)
     return false;
   if (emitter->kind == FusionKind::Source)
     return joinSource(growing, op);
@@ -232,9 +252,11 @@ bool Planner::tryJoin(Growing &growing, Operation *op) {
     outside = true;
     outsideFollows &= order[user] > order[growing.group.root];
   }
-  bool sweeps = emitter->kind == FusionKind::Row || emitter->kind == FusionKind::Reduce;
+  bool sweeps =
+      emitter->kind == FusionKind::Row || emitter->kind == FusionKind::Reduce;
   if (!outside) {
-    if (sweeps ? !fitsRows(growing, op, access) : repeats(growing, op, access, uses))
+    if (sweeps ? !fitsRows(growing, op, access)
+               : repeats(growing, op, access, uses))
       return false;
     join(growing, op, access, /*owned=*/true);
     return true;
@@ -242,20 +264,25 @@ bool Planner::tryJoin(Growing &growing, Operation *op) {
   // Cheap enough to be computed in each group that needs it.
   size_t inputs = llvm::count_if(op->getOperands(), [](Value operand) {
     Operation *def = operand.getDefiningOp();
-    return !def || !emitterOf(def) || emitterOf(def)->kind != FusionKind::Source;
+    return !def || !emitterOf(def) ||
+           emitterOf(def)->kind != FusionKind::Source;
   });
   bool moves = emitter->kind == FusionKind::Move && emitter->cost == 0;
-  if (moves || (emitter->kind == FusionKind::Elementwise && emitter->cost <= 1 && inputs <= 1)) {
+  if (moves || (emitter->kind == FusionKind::Elementwise &&
+                emitter->cost <= 1 && inputs <= 1)) {
     if (repeats(growing, op, access, uses))
       return false;
     join(growing, op, access, /*owned=*/false);
     return true;
   }
   // Stored on the way, if the group runs in the order of its elements.
-  int64_t own = elementsOf(op->getResult(0)), space = elementsOf(growing.group.root->getResult(0));
-  bool sameShape = shapeOf(op->getResult(0)) == shapeOf(growing.group.root->getResult(0));
-  if (!outsideFollows || access != Access::Full || own != space || !sameShape || growing.sealed ||
-      growing.group.results.size() >= kMaxResults || emitter->kind == FusionKind::Look)
+  int64_t own = elementsOf(op->getResult(0)),
+          space = elementsOf(growing.group.root->getResult(0));
+  bool sameShape =
+      shapeOf(op->getResult(0)) == shapeOf(growing.group.root->getResult(0));
+  if (!outsideFollows || access != Access::Full || own != space || !sameShape ||
+      growing.sealed || growing.group.results.size() >= kMaxResults ||
+      emitter->kind == FusionKind::Look)
     return false;
   if (sweeps && !fitsRows(growing, op, access))
     return false;
@@ -296,13 +323,18 @@ FusionGroup Planner::grow(Operation *root) {
     growing.rows = inner ? elementsOf(root->getOperand(0)) / inner : 0;
     growing.sealed |= inner == 0;
   }
-  // Later producers first: when one is looked at, its uses in the group are known.
-  auto earlier = [&](Operation *a, Operation *b) { return order[a] < order[b]; };
-  std::priority_queue<Operation *, std::vector<Operation *>, decltype(earlier)> queue(earlier);
+  // Later producers first: when one is looked at, its uses in the group are
+  // known.
+  auto earlier = [&](Operation *a, Operation *b) {
+    return order[a] < order[b];
+  };
+  std::priority_queue<Operation *, std::vector<Operation *>, decltype(earlier)>
+      queue(earlier);
   llvm::DenseSet<Operation *> seen;
   auto enqueue = [&](Operation *op) {
     for (Value operand : op->getOperands())
-      if (Operation *def = operand.getDefiningOp(); def && def->getBlock() == &block && seen.insert(def).second)
+      if (Operation *def = operand.getDefiningOp();
+          def && def->getBlock() == &block && seen.insert(def).second)
         queue.push(def);
   };
   enqueue(root);
@@ -317,7 +349,8 @@ FusionGroup Planner::grow(Operation *root) {
   for (Operation *op : growing.group.ops)
     if (!growing.group.owned.count(op))
       for (Value operand : op->getOperands())
-        if (Operation *def = operand.getDefiningOp(); def && !growing.members.count(def))
+        if (Operation *def = operand.getDefiningOp();
+            def && !growing.members.count(def))
           needed.insert(def);
   ++nextGroup;
   return std::move(growing.group);
@@ -325,7 +358,9 @@ FusionGroup Planner::grow(Operation *root) {
 
 } // namespace
 
-std::vector<FusionGroup> mtp::planFusion(Block &block) { return Planner(block).run(); }
+std::vector<FusionGroup> mtp::planFusion(Block &block) {
+  return Planner(block).run();
+}
 
 void mtp::outlineGroup(const FusionGroup &group) {
   llvm::DenseSet<Operation *> members(group.ops.begin(), group.ops.end());
@@ -356,7 +391,9 @@ void mtp::outlineGroup(const FusionGroup &group) {
   spmd::YieldOp::create(builder, loc, yielded);
   for (auto [number, value] : llvm::enumerate(fused.getResults())) {
     Value result = group.results[number];
-    result.replaceUsesWithIf(value, [&](OpOperand &use) { return !group.owned.count(use.getOwner()); });
+    result.replaceUsesWithIf(value, [&](OpOperand &use) {
+      return !group.owned.count(use.getOwner());
+    });
   }
   for (Operation *op : llvm::reverse(group.ops))
     if (group.owned.count(op))

@@ -28,8 +28,9 @@ static constexpr const char *kShared = " or one of the same form";
 bool mtp::isFusible(Operation *op) { return emitterOf(op) != nullptr; }
 
 KernelModule::KernelModule(MLIRContext *context) {
-  context->loadDialect<MtpDialect, spmd::SpmdDialect, func::FuncDialect, arith::ArithDialect,
-                       math::MathDialect, scf::SCFDialect, cf::ControlFlowDialect, LLVM::LLVMDialect>();
+  context->loadDialect<MtpDialect, spmd::SpmdDialect, func::FuncDialect,
+                       arith::ArithDialect, math::MathDialect, scf::SCFDialect,
+                       cf::ControlFlowDialect, LLVM::LLVMDialect>();
   Location loc = UnknownLoc::get(context);
   regionModule = ModuleOp::create(loc);
   loopModule = ModuleOp::create(loc);
@@ -40,7 +41,8 @@ KernelModule::~KernelModule() = default;
 /// A func with the ops of a fused region, or with one op.
 static func::FuncOp regionOf(Operation *op, ModuleOp module) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  auto type = builder.getFunctionType(op->getOperandTypes(), op->getResultTypes());
+  auto type =
+      builder.getFunctionType(op->getOperandTypes(), op->getResultTypes());
   auto func = func::FuncOp::create(builder, op->getLoc(), "kernel", type);
   func.setPrivate();
   Block *block = func.addEntryBlock();
@@ -96,25 +98,30 @@ FailureOr<int> KernelModule::addFunction(Operation *func, KernelInfo &info) {
   return addRegion(copy, func->getLoc(), info);
 }
 
-FailureOr<int> KernelModule::addRegion(Operation *op, Location loc, KernelInfo &info) {
+FailureOr<int> KernelModule::addRegion(Operation *op, Location loc,
+                                       KernelInfo &info) {
   auto func = cast<func::FuncOp>(op);
   for (Operation &inner : func.getBody().front().without_terminator())
     if (!isFusible(&inner)) {
-      emitError(inner.getLoc()) << "'" << inner.getName() << "' cannot be part of a kernel";
+      emitError(inner.getLoc())
+          << "'" << inner.getName() << "' cannot be part of a kernel";
       func.erase();
       return failure();
     }
-  for (Type type : llvm::concat<const Type>(func.getArgumentTypes(), func.getResultTypes())) {
+  for (Type type : llvm::concat<const Type>(func.getArgumentTypes(),
+                                            func.getResultTypes())) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (!tensor || !tensor.hasStaticShape() || tensor.getEncoding()) {
-      emitError(loc) << "a kernel needs plain tensors of static shape, not " << type;
+      emitError(loc) << "a kernel needs plain tensors of static shape, not "
+                     << type;
       func.erase();
       return failure();
     }
   }
   std::string text;
   llvm::raw_string_ostream stream(text);
-  func->print(stream, OpPrintingFlags().useLocalScope().elideLargeElementsAttrs(int64_t(1) << 40));
+  func->print(stream, OpPrintingFlags().useLocalScope().elideLargeElementsAttrs(
+                          int64_t(1) << 40));
   int index = infos.size();
   if (auto [known, isNew] = indexOfText.try_emplace(text, index); !isNew) {
     func.erase();
@@ -136,7 +143,8 @@ FailureOr<int> KernelModule::addRegion(Operation *op, Location loc, KernelInfo &
     faultMessages.push_back(message);
     return faultMessages.size();
   };
-  auto emitted = RegionEmitter(func, *loopModule, number).emit(kernelBodyName(index));
+  auto emitted =
+      RegionEmitter(func, *loopModule, number).emit(kernelBodyName(index));
   if (failed(emitted)) {
     indexOfText.erase(text);
     func.erase();
@@ -162,13 +170,17 @@ std::string KernelModule::cacheKey() const {
   add(targetText());
   for (const std::string &text : texts)
     add(text);
-  for (const std::string &message : faultMessages) // their numbers are in the code
+  for (const std::string &message :
+       faultMessages) // their numbers are in the code
     add(message);
   return llvm::toHex(hash.final(), /*LowerCase=*/true);
 }
 
-std::vector<std::string> KernelModule::hostFeatures() { return usedCpuFeatures(); }
+std::vector<std::string> KernelModule::hostFeatures() {
+  return usedCpuFeatures();
+}
 
-FailureOr<KernelObject> KernelModule::emitObject(const KernelOptions &options, std::string &error) {
+FailureOr<KernelObject> KernelModule::emitObject(const KernelOptions &options,
+                                                 std::string &error) {
   return mtp::emitObject(*loopModule, infos.size(), options, error);
 }

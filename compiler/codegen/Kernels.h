@@ -1,13 +1,14 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Kernels.h - fused regions to machine code ---------------------------===//
+//===- Kernels.h - fused regions to machine code
+//---------------------------===//
 //
 // A `spmd.fused` region becomes one kernel `void k(rank, buffers, begin, end)`
 // (runtime/abi/Abi.h). Kernels are destination-passing from the start: each
 // element of a result is computed by an expression over elements of the
 // operands and stored where the caller says. So there is no tensor to
-// bufferize and no allocation inside a kernel (DESIGN section 5 planned one-shot
-// bufferization; nothing is left for it to do).
+// bufferize and no allocation inside a kernel (DESIGN section 5 planned
+// one-shot bufferization; nothing is left for it to do).
 //
 //   region of mtp ops  --(add: one per structure)-->  func of scf, arith, math
 //     --(emitObject)-->  LLVM IR  -->  object  -->  hermetic shared object
@@ -40,16 +41,18 @@ struct KernelInfo {
 
 /// How objects are made.
 struct KernelOptions {
-  std::string linker;  ///< path of ld.lld; "" finds it (PATH, then where CMake did)
+  std::string
+      linker; ///< path of ld.lld; "" finds it (PATH, then where CMake did)
   unsigned threads = 2; ///< LLVM modules compiled at the same time
-  std::string dumpDir; ///< "" or where kernels.mlir and kernels.ll are written
+  std::string dumpDir;  ///< "" or where kernels.mlir and kernels.ll are written
 };
 
 /// A compiled set of kernels.
 struct KernelObject {
-  std::string bytes;                    ///< ELF shared object, exports mtp_kernels
+  std::string bytes; ///< ELF shared object, exports mtp_kernels
   std::vector<std::string> cpuFeatures; ///< Artifact::cpuFeatures
-  std::vector<std::pair<std::string, double>> stageMs; ///< lower, optimize, codegen, link
+  std::vector<std::pair<std::string, double>>
+      stageMs; ///< lower, optimize, codegen, link
 };
 
 /// The kernels of one compile. Not for use by several threads.
@@ -70,19 +73,20 @@ public:
   /// All kernels, by index.
   const std::vector<KernelInfo> &kernels() const { return infos; }
 
-  /// Messages of Artifact::faults: kernels store the 1-based position. Faults of
-  /// the caller's own go behind them.
+  /// Messages of Artifact::faults: kernels store the 1-based position. Faults
+  /// of the caller's own go behind them.
   const std::vector<std::string> &faults() const { return faultMessages; }
 
-  /// Names the object in a cache: a SHA-256 (hex) of all regions, the target and
-  /// the versions that produce the object. Equal keys, equal objects.
+  /// Names the object in a cache: a SHA-256 (hex) of all regions, the target
+  /// and the versions that produce the object. Equal keys, equal objects.
   std::string cacheKey() const;
 
   /// Features of this machine's processor, as in KernelObject::cpuFeatures.
   static std::vector<std::string> hostFeatures();
 
   /// Compiles all kernels for this machine. On failure `error` says why.
-  mlir::FailureOr<KernelObject> emitObject(const KernelOptions &options, std::string &error);
+  mlir::FailureOr<KernelObject> emitObject(const KernelOptions &options,
+                                           std::string &error);
 
   /// The module of regions, one func a kernel, for --dump-dir.
   mlir::ModuleOp regions() { return *regionModule; }
@@ -90,15 +94,18 @@ public:
   mlir::ModuleOp loops() { return *loopModule; }
 
 private:
-  mlir::FailureOr<int> addRegion(mlir::Operation *func, mlir::Location loc, KernelInfo &info);
+  mlir::FailureOr<int> addRegion(mlir::Operation *func, mlir::Location loc,
+                                 KernelInfo &info);
 
-  mlir::OwningOpRef<mlir::ModuleOp> regionModule; ///< mtp ops, one func a kernel
-  mlir::OwningOpRef<mlir::ModuleOp> loopModule;   ///< loops, one func a kernel
+  mlir::OwningOpRef<mlir::ModuleOp>
+      regionModule;                             ///< mtp ops, one func a kernel
+  mlir::OwningOpRef<mlir::ModuleOp> loopModule; ///< loops, one func a kernel
   std::vector<KernelInfo> infos;
   std::vector<std::string> faultMessages;
-  std::vector<std::string> texts;          ///< region text by kernel
-  std::vector<std::vector<size_t>> faultsOf; ///< positions in faultMessages by kernel
-  std::map<std::string, int> indexOfText;  ///< structure -> kernel
+  std::vector<std::string> texts; ///< region text by kernel
+  std::vector<std::vector<size_t>>
+      faultsOf; ///< positions in faultMessages by kernel
+  std::map<std::string, int> indexOfText; ///< structure -> kernel
 };
 
 /// True if `op` can be part of a kernel: an emitter is registered for it.

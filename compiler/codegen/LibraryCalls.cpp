@@ -22,7 +22,8 @@ LibraryCall callOf(spmd::MatmulOp op) {
   call.attributes["transposeA"] = op.getTransposeLhs();
   call.attributes["transposeB"] = op.getTransposeRhs();
   call.attributes["bias"] = op.getBias() != nullptr;
-  call.attributes["activation"] = spmd::stringifyActivation(op.getActivation()).str();
+  call.attributes["activation"] =
+      spmd::stringifyActivation(op.getActivation()).str();
   return call;
 }
 
@@ -36,7 +37,9 @@ LibraryCall callOf(AttentionOp op) {
   attributes["causalOffset"] = static_cast<int64_t>(op.getCausalOffset());
   if (!op.getSoftcap().isZero())
     attributes["softcap"] = op.getSoftcap().convertToDouble();
-  attributes["maskedRow"] = op.getMaskedRowZero() ? "zero" : op.getMaskedRowUniform() ? "uniform" : "softmax";
+  attributes["maskedRow"] = op.getMaskedRowZero()      ? "zero"
+                            : op.getMaskedRowUniform() ? "uniform"
+                                                       : "softmax";
   attributes["logsumexp"] = !isOmitted(op->getResult(1));
   return call;
 }
@@ -101,12 +104,18 @@ FailureOr<LibraryCall> mtp::libraryCallOf(Operation *op) {
   using Result = FailureOr<LibraryCall>;
   Result call =
       TypeSwitch<Operation *, Result>(op)
-          .Case<MatMulOp, spmd::MatmulOp, AttentionOp, ConvolutionOp, TopKOp, CumsumOp, GatherNdOp, ScatterElementsOp, ScatterNdOp>(
+          .Case<MatMulOp, spmd::MatmulOp, AttentionOp, ConvolutionOp, TopKOp,
+                CumsumOp, GatherNdOp, ScatterElementsOp, ScatterNdOp>(
               [](auto kindOp) -> Result { return callOf(kindOp); })
-          .Case([](ArgMaxOp kindOp) -> Result { return argCall(kindOp, "argmax"); })
-          .Case([](ArgMinOp kindOp) -> Result { return argCall(kindOp, "argmin"); })
+          .Case([](ArgMaxOp kindOp) -> Result {
+            return argCall(kindOp, "argmax");
+          })
+          .Case([](ArgMinOp kindOp) -> Result {
+            return argCall(kindOp, "argmin");
+          })
           .Default([](Operation *other) -> Result {
-            return other->emitOpError() << "has neither a kernel nor a library call";
+            return other->emitOpError()
+                   << "has neither a kernel nor a library call";
           });
   if (failed(call))
     return failure();
@@ -117,8 +126,13 @@ FailureOr<LibraryCall> mtp::libraryCallOf(Operation *op) {
   return call;
 }
 
-bool mtp::takesStrides(Operation *op, unsigned operand) { return isa<AttentionOp>(op) && operand < 3; }
-bool mtp::givesStrides(Operation *op, unsigned result) { return isa<AttentionOp>(op) && result == 0; }
+bool mtp::takesStrides(Operation *op, unsigned operand) {
+  return isa<AttentionOp>(op) && operand < 3;
+}
+bool mtp::givesStrides(Operation *op, unsigned result) {
+  return isa<AttentionOp>(op) && result == 0;
+}
 bool mtp::isOmitted(OpResult result) {
-  return isa<AttentionOp>(result.getOwner()) && result.getResultNumber() == 1 && result.use_empty();
+  return isa<AttentionOp>(result.getOwner()) && result.getResultNumber() == 1 &&
+         result.use_empty();
 }

@@ -13,12 +13,16 @@ namespace {
 /// A private directory that goes with its contents.
 class ScratchDirectory {
 public:
-  std::error_code create() { return llvm::sys::fs::createUniqueDirectory("mtp-link", path); }
+  std::error_code create() {
+    return llvm::sys::fs::createUniqueDirectory("mtp-link", path);
+  }
   ~ScratchDirectory() {
     if (!path.empty())
       llvm::sys::fs::remove_directories(path);
   }
-  std::string file(const llvm::Twine &name) const { return (path + "/" + name).str(); }
+  std::string file(const llvm::Twine &name) const {
+    return (path + "/" + name).str();
+  }
 
 private:
   llvm::SmallString<128> path;
@@ -34,7 +38,8 @@ static std::string findLinker(const std::string &given) {
   return llvm::sys::fs::can_execute(MTP_LLD) ? MTP_LLD : "";
 }
 
-static std::error_code writeFile(const std::string &path, llvm::StringRef bytes) {
+static std::error_code writeFile(const std::string &path,
+                                 llvm::StringRef bytes) {
   std::error_code code;
   llvm::raw_fd_ostream stream(path, code);
   if (code)
@@ -44,8 +49,9 @@ static std::error_code writeFile(const std::string &path, llvm::StringRef bytes)
   return stream.error();
 }
 
-mlir::FailureOr<std::string> mtp::linkShared(const std::vector<std::string> &objects, const std::string &linker,
-                                             std::string &error) {
+mlir::FailureOr<std::string>
+mtp::linkShared(const std::vector<std::string> &objects,
+                const std::string &linker, std::string &error) {
   std::string program = findLinker(linker);
   if (program.empty()) {
     error = "the linker ld.lld was not found; install lld or add it to PATH";
@@ -56,9 +62,25 @@ mlir::FailureOr<std::string> mtp::linkShared(const std::vector<std::string> &obj
     error = "cannot make a directory for the linker: " + code.message();
     return mlir::failure();
   }
-  std::vector<std::string> arguments = {
-      program, "-shared", "-Bsymbolic", "--hash-style=gnu", "-z", "now", "-z", "relro", "-z", "noexecstack",
-      "-z", "text", "-z", "defs", "--build-id=none", "--gc-sections", "-s", "-o", directory.file("kernels.so")};
+  std::vector<std::string> arguments = {program,
+                                        "-shared",
+                                        "-Bsymbolic",
+                                        "--hash-style=gnu",
+                                        "-z",
+                                        "now",
+                                        "-z",
+                                        "relro",
+                                        "-z",
+                                        "noexecstack",
+                                        "-z",
+                                        "text",
+                                        "-z",
+                                        "defs",
+                                        "--build-id=none",
+                                        "--gc-sections",
+                                        "-s",
+                                        "-o",
+                                        directory.file("kernels.so")};
   for (size_t i = 0; i < objects.size(); ++i) {
     std::string path = directory.file("kernels" + llvm::Twine(i) + ".o");
     if (std::error_code code = writeFile(path, objects[i])) {
@@ -69,8 +91,10 @@ mlir::FailureOr<std::string> mtp::linkShared(const std::vector<std::string> &obj
   }
   std::string log = directory.file("log"), message;
   llvm::SmallVector<llvm::StringRef> view(arguments.begin(), arguments.end());
-  std::optional<llvm::StringRef> redirects[] = {llvm::StringRef(""), llvm::StringRef(log), llvm::StringRef(log)};
-  int code = llvm::sys::ExecuteAndWait(program, view, std::nullopt, redirects, 0, 0, &message);
+  std::optional<llvm::StringRef> redirects[] = {
+      llvm::StringRef(""), llvm::StringRef(log), llvm::StringRef(log)};
+  int code = llvm::sys::ExecuteAndWait(program, view, std::nullopt, redirects,
+                                       0, 0, &message);
   if (code != 0) {
     if (auto text = llvm::MemoryBuffer::getFile(log))
       message += (*text)->getBuffer().str();

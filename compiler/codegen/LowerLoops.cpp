@@ -25,8 +25,10 @@ using namespace mtp;
 namespace {
 struct SplitFma : OpRewritePattern<math::FmaOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(math::FmaOp op, PatternRewriter &rewriter) const override {
-    Value product = arith::MulFOp::create(rewriter, op.getLoc(), op.getA(), op.getB());
+  LogicalResult matchAndRewrite(math::FmaOp op,
+                                PatternRewriter &rewriter) const override {
+    Value product =
+        arith::MulFOp::create(rewriter, op.getLoc(), op.getA(), op.getB());
     rewriter.replaceOpWithNewOp<arith::AddFOp>(op, product, op.getC());
     return success();
   }
@@ -34,7 +36,8 @@ struct SplitFma : OpRewritePattern<math::FmaOp> {
 } // namespace
 
 /// Copies the bodies of the kernels and the constants that they use.
-static OwningOpRef<ModuleOp> copyKernels(ModuleOp loops, ArrayRef<size_t> kernels) {
+static OwningOpRef<ModuleOp> copyKernels(ModuleOp loops,
+                                         ArrayRef<size_t> kernels) {
   OwningOpRef<ModuleOp> result = ModuleOp::create(loops.getLoc());
   SymbolTable symbols(loops);
   OpBuilder builder = OpBuilder::atBlockEnd(result->getBody());
@@ -48,12 +51,14 @@ static OwningOpRef<ModuleOp> copyKernels(ModuleOp loops, ArrayRef<size_t> kernel
   return result;
 }
 
-FailureOr<OwningOpRef<ModuleOp>> mtp::lowerLoops(ModuleOp loops, ArrayRef<size_t> kernels, bool hasFma) {
+FailureOr<OwningOpRef<ModuleOp>>
+mtp::lowerLoops(ModuleOp loops, ArrayRef<size_t> kernels, bool hasFma) {
   OwningOpRef<ModuleOp> module = copyKernels(loops, kernels);
   MLIRContext *context = loops.getContext();
   RewritePatternSet patterns(context);
   populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
-    return name == "math.exp" || name == "math.tanh" || name == "math.erf" || name == "math.log";
+    return name == "math.exp" || name == "math.tanh" || name == "math.erf" ||
+           name == "math.log";
   });
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
   if (!hasFma)

@@ -30,11 +30,16 @@ using namespace mtp;
 
 using Clock = std::chrono::steady_clock;
 static double millisecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  return std::chrono::duration<double, std::milli>(Clock::now() - start)
+      .count();
 }
 
-std::string mtp::kernelBodyName(int index) { return "body_" + std::to_string(index); }
-static std::string kernelName(size_t index) { return "kernel_" + std::to_string(index); }
+std::string mtp::kernelBodyName(int index) {
+  return "body_" + std::to_string(index);
+}
+static std::string kernelName(size_t index) {
+  return "kernel_" + std::to_string(index);
+}
 
 //===----------------------------------------------------------------------===//
 // Target
@@ -43,9 +48,10 @@ static std::string kernelName(size_t index) { return "kernel_" + std::to_string(
 /// What kernels gain from. Others are left off, so that the list of what the
 /// object needs is short and exact.
 std::vector<std::string> mtp::usedCpuFeatures() {
-  static const char *useful[] = {"sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt",
-                                 "avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl",
-                                 "neon", "fullfp16"};
+  static const char *useful[] = {
+      "sse4.1",   "sse4.2",   "popcnt",   "avx",   "avx2",    "fma",
+      "f16c",     "bmi",      "bmi2",     "lzcnt", "avx512f", "avx512cd",
+      "avx512bw", "avx512dq", "avx512vl", "neon",  "fullfp16"};
   llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
   std::vector<std::string> result;
   for (const char *feature : useful)
@@ -66,7 +72,8 @@ static std::string featureString() {
 }
 
 std::string mtp::targetText() {
-  return llvm::sys::getDefaultTargetTriple() + " " + llvm::sys::getHostCPUName().str() + " " + featureString();
+  return llvm::sys::getDefaultTargetTriple() + " " +
+         llvm::sys::getHostCPUName().str() + " " + featureString();
 }
 
 static std::unique_ptr<llvm::TargetMachine> makeTarget(std::string &error) {
@@ -76,13 +83,14 @@ static std::unique_ptr<llvm::TargetMachine> makeTarget(std::string &error) {
     llvm::InitializeNativeTargetAsmPrinter();
   });
   llvm::Triple triple(llvm::sys::getDefaultTargetTriple());
-  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
     return nullptr;
   std::string base = triple.isX86() ? "x86-64" : "generic";
-  return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(triple, base, featureString(), llvm::TargetOptions(), llvm::Reloc::PIC_,
-                                  std::nullopt, llvm::CodeGenOptLevel::Default));
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, base, featureString(), llvm::TargetOptions(), llvm::Reloc::PIC_,
+      std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 
 //===----------------------------------------------------------------------===//
@@ -90,8 +98,8 @@ static std::unique_ptr<llvm::TargetMachine> makeTarget(std::string &error) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// One LLVM module of kernels. Each has its own context, so that they compile at
-/// the same time.
+/// One LLVM module of kernels. Each has its own context, so that they compile
+/// at the same time.
 struct Unit {
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module;
@@ -107,13 +115,16 @@ static void addEntry(llvm::Module &module, size_t index) {
   llvm::Function *body = module.getFunction(kernelBodyName(index));
   auto *pointer = llvm::PointerType::get(context, 0);
   auto *i64 = llvm::Type::getInt64Ty(context);
-  auto *type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, i64, i64}, false);
-  auto *entry = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, kernelName(index), module);
+  auto *type = llvm::FunctionType::get(llvm::Type::getVoidTy(context),
+                                       {pointer, pointer, i64, i64}, false);
+  auto *entry = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage,
+                                       kernelName(index), module);
   entry->setVisibility(llvm::GlobalValue::HiddenVisibility);
   llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "", entry));
   llvm::SmallVector<llvm::Value *> arguments{entry->getArg(0)};
   for (unsigned i = 0; i + 3 < body->arg_size(); ++i) {
-    llvm::Value *slot = builder.CreateConstInBoundsGEP1_64(pointer, entry->getArg(1), i);
+    llvm::Value *slot =
+        builder.CreateConstInBoundsGEP1_64(pointer, entry->getArg(1), i);
     arguments.push_back(builder.CreateLoad(pointer, slot));
   }
   arguments.push_back(entry->getArg(2));
@@ -121,7 +132,8 @@ static void addEntry(llvm::Module &module, size_t index) {
   builder.CreateCall(body, arguments);
   builder.CreateRetVoid();
   body->setLinkage(llvm::GlobalValue::InternalLinkage);
-  body->addFnAttr(llvm::Attribute::NoInline); // keeps bodies equal where they are
+  body->addFnAttr(
+      llvm::Attribute::NoInline); // keeps bodies equal where they are
 }
 
 /// const MtpKernelTable *mtp_kernels(void)
@@ -129,21 +141,28 @@ static void addTable(llvm::Module &module, size_t count) {
   llvm::LLVMContext &context = module.getContext();
   auto *pointer = llvm::PointerType::get(context, 0);
   auto *i64 = llvm::Type::getInt64Ty(context);
-  auto *type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, i64, i64}, false);
+  auto *type = llvm::FunctionType::get(llvm::Type::getVoidTy(context),
+                                       {pointer, pointer, i64, i64}, false);
   llvm::SmallVector<llvm::Constant *> kernels;
   for (size_t i = 0; i < count; ++i) {
-    auto *kernel = llvm::cast<llvm::Function>(module.getOrInsertFunction(kernelName(i), type).getCallee());
+    auto *kernel = llvm::cast<llvm::Function>(
+        module.getOrInsertFunction(kernelName(i), type).getCallee());
     kernel->setVisibility(llvm::GlobalValue::HiddenVisibility);
     kernels.push_back(kernel);
   }
   auto *listType = llvm::ArrayType::get(pointer, count);
-  auto *list = new llvm::GlobalVariable(module, listType, true, llvm::GlobalValue::InternalLinkage,
-                                        llvm::ConstantArray::get(listType, kernels), "kernels");
+  auto *list = new llvm::GlobalVariable(
+      module, listType, true, llvm::GlobalValue::InternalLinkage,
+      llvm::ConstantArray::get(listType, kernels), "kernels");
   auto *tableType = llvm::StructType::get(context, {i64, i64, pointer});
   auto *value = llvm::ConstantStruct::get(
-      tableType, {llvm::ConstantInt::get(i64, MTP_ABI_VERSION), llvm::ConstantInt::get(i64, count), list});
-  auto *table = new llvm::GlobalVariable(module, tableType, true, llvm::GlobalValue::InternalLinkage, value, "table");
-  auto *entry = llvm::Function::Create(llvm::FunctionType::get(pointer, false), llvm::GlobalValue::ExternalLinkage,
+      tableType, {llvm::ConstantInt::get(i64, MTP_ABI_VERSION),
+                  llvm::ConstantInt::get(i64, count), list});
+  auto *table = new llvm::GlobalVariable(module, tableType, true,
+                                         llvm::GlobalValue::InternalLinkage,
+                                         value, "table");
+  auto *entry = llvm::Function::Create(llvm::FunctionType::get(pointer, false),
+                                       llvm::GlobalValue::ExternalLinkage,
                                        MTP_KERNELS_SYMBOL, module);
   llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "", entry));
   builder.CreateRet(table);
@@ -181,7 +200,8 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &target) {
   builder.crossRegisterProxies(loops, functions, sccs, modules);
   llvm::ModulePassManager passes;
   passes.addPass(llvm::MergeFunctionsPass());
-  passes.addPass(builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2));
+  passes.addPass(
+      builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2));
   passes.run(module, modules);
 }
 
@@ -199,7 +219,8 @@ static void compileUnit(Unit &unit) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
-  if (target->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::ObjectFile)) {
+  if (target->addPassesToEmitFile(passes, stream, nullptr,
+                                  llvm::CodeGenFileType::ObjectFile)) {
     unit.error = "this machine's LLVM target writes no objects";
     return;
   }
@@ -223,7 +244,8 @@ static void dump(const std::string &directory, const std::string &file,
 }
 
 /// Kernels in as many units as there are threads, dealt by size.
-static std::vector<std::vector<size_t>> deal(mlir::ModuleOp loops, size_t count, unsigned threads) {
+static std::vector<std::vector<size_t>> deal(mlir::ModuleOp loops, size_t count,
+                                             unsigned threads) {
   std::vector<std::pair<size_t, size_t>> sizes; // size, kernel
   mlir::SymbolTable symbols(loops);
   for (size_t i = 0; i < count; ++i) {
@@ -231,7 +253,9 @@ static std::vector<std::vector<size_t>> deal(mlir::ModuleOp loops, size_t count,
     symbols.lookup(kernelBodyName(i))->walk([&](mlir::Operation *) { ++size; });
     sizes.push_back({size, i});
   }
-  llvm::sort(sizes, [](auto &a, auto &b) { return std::pair(b.first, a.second) < std::pair(a.first, b.second); });
+  llvm::sort(sizes, [](auto &a, auto &b) {
+    return std::pair(b.first, a.second) < std::pair(a.first, b.second);
+  });
   threads = std::max(1u, std::min<unsigned>(threads, count));
   std::vector<std::vector<size_t>> units(threads);
   std::vector<size_t> filled(threads, 0);
@@ -243,7 +267,9 @@ static std::vector<std::vector<size_t>> deal(mlir::ModuleOp loops, size_t count,
   return units;
 }
 
-mlir::FailureOr<KernelObject> mtp::emitObject(mlir::ModuleOp loops, size_t count, const KernelOptions &options,
+mlir::FailureOr<KernelObject> mtp::emitObject(mlir::ModuleOp loops,
+                                              size_t count,
+                                              const KernelOptions &options,
                                               std::string &error) {
   mlir::MLIRContext *context = loops.getContext();
   mlir::registerBuiltinDialectTranslation(*context);
@@ -251,13 +277,17 @@ mlir::FailureOr<KernelObject> mtp::emitObject(mlir::ModuleOp loops, size_t count
   KernelObject result;
   result.cpuFeatures = usedCpuFeatures();
   auto start = Clock::now();
-  dump(options.dumpDir, "kernels.mlir", [&](llvm::raw_ostream &os) { loops.print(os); });
+  dump(options.dumpDir, "kernels.mlir",
+       [&](llvm::raw_ostream &os) { loops.print(os); });
   std::deque<Unit> units;
   for (auto &kernels : deal(loops, count, options.threads)) {
     units.emplace_back();
     Unit &unit = units.back();
     unit.kernels = kernels;
-    auto lowered = lowerLoops(loops, kernels, !llvm::Triple(llvm::sys::getDefaultTargetTriple()).isX86() || hasFeature("fma"));
+    auto lowered =
+        lowerLoops(loops, kernels,
+                   !llvm::Triple(llvm::sys::getDefaultTargetTriple()).isX86() ||
+                       hasFeature("fma"));
     if (failed(lowered)) {
       error = "the loops of a kernel could not be lowered";
       return mlir::failure();

@@ -12,8 +12,10 @@ using namespace mtp;
 namespace {
 class ProgramEmitter {
 public:
-  ProgramEmitter(func::FuncOp func, MeshShape mesh, KernelModule &kernels, Artifact &artifact)
-      : func(func), plan(func), tables(artifact, std::move(mesh)), kernels(kernels), artifact(artifact) {}
+  ProgramEmitter(func::FuncOp func, MeshShape mesh, KernelModule &kernels,
+                 Artifact &artifact)
+      : func(func), plan(func), tables(artifact, std::move(mesh)),
+        kernels(kernels), artifact(artifact) {}
 
   LogicalResult run() {
     entry.name = "forward";
@@ -36,17 +38,20 @@ private:
   // Inputs and outputs
   //===--------------------------------------------------------------------===//
 
-  static std::string textOf(DictionaryAttr attrs, StringRef name, const std::string &otherwise) {
+  static std::string textOf(DictionaryAttr attrs, StringRef name,
+                            const std::string &otherwise) {
     auto text = attrs.getAs<StringAttr>(name);
     return text ? text.getValue().str() : otherwise;
   }
 
-  FailureOr<TensorLayout> borderLayout(DictionaryAttr attrs, const Twine &what) {
+  FailureOr<TensorLayout> borderLayout(DictionaryAttr attrs,
+                                       const Twine &what) {
     auto layout = attrs.getAs<LayoutAttr>(spmd::names::layout);
     auto global = attrs.getAs<TypeAttr>(spmd::names::globalType);
     if (!layout || !global)
       return func.emitOpError() << what << " has no layout and global type";
-    return tensorLayoutOf(func, cast<RankedTensorType>(global.getValue()), layout, tables.meshShape());
+    return tensorLayoutOf(func, cast<RankedTensorType>(global.getValue()),
+                          layout, tables.meshShape());
   }
 
   LogicalResult addInputs() {
@@ -59,19 +64,22 @@ private:
       if (failed(layout))
         return failure();
       Input input;
-      input.name = textOf(attrs, spmd::names::name, "arg" + std::to_string(index));
+      input.name =
+          textOf(attrs, spmd::names::name, "arg" + std::to_string(index));
       input.layout = std::move(*layout);
       if (auto dims = attrs.getAs<ArrayAttr>(spmd::names::dimNames))
         for (auto dim : dims.getAsRange<StringAttr>())
           input.dimNames.push_back(dim.getValue().str());
-      if (auto range = attrs.getAs<DenseI64ArrayAttr>(spmd::names::range); range && range.size() == 2) {
+      if (auto range = attrs.getAs<DenseI64ArrayAttr>(spmd::names::range);
+          range && range.size() == 2) {
         input.lo = range[0];
         input.hi = range[1];
       }
       input.rangeReason = textOf(attrs, spmd::names::rangeReason, "");
       input.random = textOf(attrs, spmd::names::random, input.random);
       entry.inputs.push_back(std::move(input));
-      refs[argument] = {BufferRef::Space::Input, index, 0, bytesOf(argument.getType())};
+      refs[argument] = {BufferRef::Space::Input, index, 0,
+                        bytesOf(argument.getType())};
     }
     return success();
   }
@@ -84,7 +92,9 @@ private:
       auto layout = borderLayout(attrs, "result " + Twine(index));
       if (failed(layout))
         return failure();
-      entry.outputs.push_back({textOf(attrs, spmd::names::name, "result" + std::to_string(index)), std::move(*layout)});
+      entry.outputs.push_back(
+          {textOf(attrs, spmd::names::name, "result" + std::to_string(index)),
+           std::move(*layout)});
     }
     return success();
   }
@@ -142,7 +152,8 @@ private:
     return name.empty() ? otherwise : name;
   }
 
-  static Instruction instruction(Instruction::Kind kind, int64_t index, const std::string &name) {
+  static Instruction instruction(Instruction::Kind kind, int64_t index,
+                                 const std::string &name) {
     Instruction step{};
     step.kind = kind;
     step.index = index;
@@ -155,7 +166,8 @@ private:
     auto index = kernels.add(op, info);
     if (failed(index))
       return failure();
-    Instruction step = instruction(Instruction::Kind::Kernel, *index, info.name);
+    Instruction step =
+        instruction(Instruction::Kind::Kernel, *index, info.name);
     addRefs(op->getOperands(), step);
     addRefs(op->getResults(), step);
     step.count = info.count;
@@ -181,8 +193,10 @@ private:
     auto type = cast<RankedTensorType>(value.getType());
     auto dtype = dtypeOf(type.getElementType());
     if (!dtype)
-      return op->emitOpError() << "has elements of type " << type.getElementType() << ", which do not run";
-    return TensorDesc{*dtype, vectorOf(type.getShape()), vectorOf(plan.strides(value))};
+      return op->emitOpError() << "has elements of type "
+                               << type.getElementType() << ", which do not run";
+    return TensorDesc{*dtype, vectorOf(type.getShape()),
+                      vectorOf(plan.strides(value))};
   }
 
   LogicalResult emitLibrary(Operation *op) {
@@ -193,7 +207,8 @@ private:
     site.kind = call->kind;
     site.attributes = std::move(call->attributes);
     site.results = call->results.size();
-    Instruction step = instruction(Instruction::Kind::Library, 0, nameOf(op, call->kind));
+    Instruction step =
+        instruction(Instruction::Kind::Library, 0, nameOf(op, call->kind));
     for (Value value : llvm::concat<Value>(call->inputs, call->results)) {
       auto desc = describe(op, value);
       if (failed(desc))
@@ -227,7 +242,8 @@ static func::FuncOp preparedMain(ModuleOp module) {
   return func;
 }
 
-LogicalResult mtp::emitProgram(ModuleOp module, KernelModule &kernels, Artifact &artifact) {
+LogicalResult mtp::emitProgram(ModuleOp module, KernelModule &kernels,
+                               Artifact &artifact) {
   MeshOp mesh = spmd::findMesh(module);
   func::FuncOp func = preparedMain(module);
   if (!mesh || !func)

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ProgramEmitter.h - a rank's program as data -------------------------===//
+//===- ProgramEmitter.h - a rank's program as data
+//-------------------------===//
 //
 // The last step before the object: the module after `spmd-fuse` becomes the
 // tables and the program of an artifact. Each op of @main is
@@ -23,9 +24,10 @@ namespace mtp {
 
 /// Fills `axes`, `entries` (one, "forward"), `parameters`, `rankValues`, both
 /// lists of sites, `faults`, `kernelNames` and `data` of `artifact`; adds the
-/// kernels of @main to `kernels`. The module may gain copies of returned values.
-/// Diagnostics stand at the op they are about.
-mlir::LogicalResult emitProgram(mlir::ModuleOp module, KernelModule &kernels, Artifact &artifact);
+/// kernels of @main to `kernels`. The module may gain copies of returned
+/// values. Diagnostics stand at the op they are about.
+mlir::LogicalResult emitProgram(mlir::ModuleOp module, KernelModule &kernels,
+                                Artifact &artifact);
 
 /// Bytes of the arena that emitProgram plans, without emitting; -1 after a
 /// diagnostic.

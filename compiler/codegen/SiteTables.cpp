@@ -22,14 +22,16 @@ static std::string keyOf(const Parameter &parameter) {
                         parameter.layout.shape,
                         parameter.trainable};
   for (const RecipeStep &step : parameter.recipe)
-    key.push_back({static_cast<int>(step.kind), step.values, step.dim, step.start, step.size});
+    key.push_back({static_cast<int>(step.kind), step.values, step.dim,
+                   step.start, step.size});
   for (const DimSharding &dim : parameter.layout.dims)
     key.push_back({dim.axes, dim.unit});
   return key.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 int64_t SiteTables::intern(Parameter parameter) {
-  auto [it, isNew] = parameterIndex.try_emplace(keyOf(parameter), artifact.parameters.size());
+  auto [it, isNew] =
+      parameterIndex.try_emplace(keyOf(parameter), artifact.parameters.size());
   if (isNew)
     artifact.parameters.push_back(std::move(parameter));
   return it->second;
@@ -39,11 +41,14 @@ FailureOr<Source> SiteTables::embed(Operation *op, ElementsAttr value) {
   auto type = dtypeOf(value.getElementType());
   auto elements = elementBytes(value);
   if (!type || !elements)
-    return op->emitOpError() << "has a constant of type " << value.getShapedType() << " that cannot be stored";
+    return op->emitOpError()
+           << "has a constant of type " << value.getShapedType()
+           << " that cannot be stored";
   Source source;
   source.kind = Source::Kind::Embedded;
   source.type = *type;
-  source.shape = vectorOf(cast<RankedTensorType>(value.getShapedType()).getShape());
+  source.shape =
+      vectorOf(cast<RankedTensorType>(value.getShapedType()).getShape());
   source.bytes = elements->size();
   auto [it, isNew] = dataOffset.try_emplace(*elements, 0);
   if (isNew) {
@@ -55,13 +60,15 @@ FailureOr<Source> SiteTables::embed(Operation *op, ElementsAttr value) {
   return source;
 }
 
-FailureOr<Source> SiteTables::sourceOf(Operation *op, InitializerOp initializer) {
+FailureOr<Source> SiteTables::sourceOf(Operation *op,
+                                       InitializerOp initializer) {
   if (auto value = initializer.getValue())
     return embed(op, *value);
   auto tensor = cast<RankedTensorType>(initializer.getType());
   auto type = dtypeOf(tensor.getElementType());
   if (!type)
-    return op->emitOpError() << "reads elements of type " << tensor.getElementType() << ", which do not run";
+    return op->emitOpError() << "reads elements of type "
+                             << tensor.getElementType() << ", which do not run";
   Source source;
   source.file = initializer.getFile()->str();
   source.offset = *initializer.getOffset();
@@ -89,9 +96,11 @@ static RecipeStep recipeStep(RecipeStepAttr attr) {
 }
 
 FailureOr<int64_t> SiteTables::add(spmd::ParameterOp op) {
-  auto initializer = SymbolTable::lookupNearestSymbolFrom<InitializerOp>(op, op.getSourceAttr());
+  auto initializer = SymbolTable::lookupNearestSymbolFrom<InitializerOp>(
+      op, op.getSourceAttr());
   auto source = sourceOf(op, initializer);
-  auto layout = tensorLayoutOf(op, cast<RankedTensorType>(op.getGlobalType()), op.getLayout(), mesh);
+  auto layout = tensorLayoutOf(op, cast<RankedTensorType>(op.getGlobalType()),
+                               op.getLayout(), mesh);
   if (failed(source) || failed(layout))
     return failure();
   Parameter parameter;
@@ -122,13 +131,17 @@ FailureOr<int64_t> SiteTables::add(ConstantOp op) {
 
 int64_t SiteTables::add(spmd::RankValueOp op) {
   RankValue value{};
-  value.kind = op.getKind() == spmd::RankValueKind::offset  ? RankValue::Kind::Offset
-               : op.getKind() == spmd::RankValueKind::valid ? RankValue::Kind::Valid
-                                                            : RankValue::Kind::Coordinate;
+  value.kind = op.getKind() == spmd::RankValueKind::offset
+                   ? RankValue::Kind::Offset
+               : op.getKind() == spmd::RankValueKind::valid
+                   ? RankValue::Kind::Valid
+                   : RankValue::Kind::Coordinate;
   value.extent = op.getCut().getExtent();
   value.sharding = shardingOf(toCut(op.getCut(), mesh));
-  nlohmann::json key = {static_cast<int>(value.kind), value.extent, value.sharding.axes, value.sharding.unit};
-  auto [it, isNew] = rankValueIndex.try_emplace(key.dump(), artifact.rankValues.size());
+  nlohmann::json key = {static_cast<int>(value.kind), value.extent,
+                        value.sharding.axes, value.sharding.unit};
+  auto [it, isNew] =
+      rankValueIndex.try_emplace(key.dump(), artifact.rankValues.size());
   if (isNew)
     artifact.rankValues.push_back(std::move(value));
   return it->second;
@@ -138,7 +151,8 @@ int64_t SiteTables::add(LibrarySite site) {
   nlohmann::json key = {site.kind, site.attributes, site.results};
   for (const TensorDesc &desc : site.operands)
     key.push_back({name(desc.type), desc.shape, desc.strides});
-  auto [it, isNew] = libraryIndex.try_emplace(key.dump(), artifact.librarySites.size());
+  auto [it, isNew] =
+      libraryIndex.try_emplace(key.dump(), artifact.librarySites.size());
   if (isNew)
     artifact.librarySites.push_back(std::move(site));
   return it->second;
@@ -150,9 +164,12 @@ int64_t SiteTables::add(LibrarySite site) {
 
 static CollectiveSite::Kind kindOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, CollectiveSite::Kind>(op)
-      .Case<spmd::AllGatherOp>([](auto) { return CollectiveSite::Kind::AllGather; })
-      .Case<spmd::ReduceScatterOp>([](auto) { return CollectiveSite::Kind::ReduceScatter; })
-      .Case<spmd::AllToAllOp>([](auto) { return CollectiveSite::Kind::AllToAll; })
+      .Case<spmd::AllGatherOp>(
+          [](auto) { return CollectiveSite::Kind::AllGather; })
+      .Case<spmd::ReduceScatterOp>(
+          [](auto) { return CollectiveSite::Kind::ReduceScatter; })
+      .Case<spmd::AllToAllOp>(
+          [](auto) { return CollectiveSite::Kind::AllToAll; })
       .Case<spmd::PermuteOp>([](auto) { return CollectiveSite::Kind::Permute; })
       .Default([](auto) { return CollectiveSite::Kind::AllReduce; });
 }
@@ -180,15 +197,18 @@ FailureOr<int64_t> SiteTables::add(spmd::CollectiveOpInterface op) {
   auto to = cast<RankedTensorType>(op->getResult(0).getType());
   auto type = dtypeOf(from.getElementType());
   if (!type)
-    return op->emitOpError() << "moves elements of type " << from.getElementType() << ", which do not run";
+    return op->emitOpError() << "moves elements of type "
+                             << from.getElementType() << ", which do not run";
   CollectiveSite site{};
   site.kind = kindOf(op);
-  site.reduction = static_cast<CollectiveSite::Reduction>(op.getReductionKind());
+  site.reduction =
+      static_cast<CollectiveSite::Reduction>(op.getReductionKind());
   site.op = op.getMtpOp().str();
   SmallVector<int, 2> axes = spmd::findAxes(op.getAxes(), mesh);
   site.axes.assign(axes.begin(), axes.end());
   for (Attribute axis : op.getAxes())
-    site.axisName += (site.axisName.empty() ? "" : ",") + cast<StringAttr>(axis).getValue().str();
+    site.axisName += (site.axisName.empty() ? "" : ",") +
+                     cast<StringAttr>(axis).getValue().str();
   site.type = *type;
   site.inShape = vectorOf(from.getShape());
   site.outShape = vectorOf(to.getShape());

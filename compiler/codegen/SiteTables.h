@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- SiteTables.h - the tables of an artifact, while they grow -----------===//
+//===- SiteTables.h - the tables of an artifact, while they grow
+//-----------===//
 #ifndef MTP_COMPILER_CODEGEN_SITETABLES_H
 #define MTP_COMPILER_CODEGEN_SITETABLES_H
 
@@ -11,11 +12,12 @@
 
 namespace mtp {
 
-/// Adds entries to the tables of an artifact; what is equal stands once. Methods
-/// return an index, or fail with a diagnostic.
+/// Adds entries to the tables of an artifact; what is equal stands once.
+/// Methods return an index, or fail with a diagnostic.
 class SiteTables {
 public:
-  SiteTables(Artifact &artifact, MeshShape mesh) : artifact(artifact), mesh(std::move(mesh)) {}
+  SiteTables(Artifact &artifact, MeshShape mesh)
+      : artifact(artifact), mesh(std::move(mesh)) {}
 
   mlir::FailureOr<int64_t> add(spmd::ParameterOp op);
   mlir::FailureOr<int64_t> add(ConstantOp op);
@@ -28,12 +30,14 @@ public:
 
 private:
   mlir::FailureOr<Source> embed(mlir::Operation *op, mlir::ElementsAttr value);
-  mlir::FailureOr<Source> sourceOf(mlir::Operation *op, InitializerOp initializer);
+  mlir::FailureOr<Source> sourceOf(mlir::Operation *op,
+                                   InitializerOp initializer);
   int64_t intern(Parameter parameter);
 
   Artifact &artifact;
   MeshShape mesh;
-  std::map<std::string, int64_t> parameterIndex, rankValueIndex, libraryIndex, dataOffset;
+  std::map<std::string, int64_t> parameterIndex, rankValueIndex, libraryIndex,
+      dataOffset;
 };
 
 } // namespace mtp

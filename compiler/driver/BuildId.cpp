@@ -20,14 +20,17 @@ std::string idInNotes(const char *begin, const char *end) {
   while (begin + sizeof(ElfW(Nhdr)) <= end) {
     ElfW(Nhdr) note;
     memcpy(&note, begin, sizeof note);
-    const char *name = begin + sizeof note, *description = name + aligned(note.n_namesz);
+    const char *name = begin + sizeof note,
+               *description = name + aligned(note.n_namesz);
     const char *next = description + aligned(note.n_descsz);
     if (next > end)
       break;
-    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && !memcmp(name, "GNU", 4)) {
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+        !memcmp(name, "GNU", 4)) {
       std::string id;
       for (size_t i = 0; i < note.n_descsz; ++i)
-        (id += digits[uint8_t(description[i]) >> 4]) += digits[description[i] & 15];
+        (id += digits[uint8_t(description[i]) >> 4]) +=
+            digits[description[i] & 15];
       return id;
     }
     begin = next;
@@ -41,11 +44,13 @@ int visit(dl_phdr_info *info, size_t, void *data) {
   for (int i = 0; i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr) &segment = info->dlpi_phdr[i];
     uintptr_t start = info->dlpi_addr + segment.p_vaddr;
-    here |= segment.p_type == PT_LOAD && search->address >= start && search->address < start + segment.p_memsz;
+    here |= segment.p_type == PT_LOAD && search->address >= start &&
+            search->address < start + segment.p_memsz;
   }
   for (int i = 0; here && i < info->dlpi_phnum; ++i) {
     const ElfW(Phdr) &segment = info->dlpi_phdr[i];
-    const char *notes = reinterpret_cast<const char *>(info->dlpi_addr + segment.p_vaddr);
+    const char *notes =
+        reinterpret_cast<const char *>(info->dlpi_addr + segment.p_vaddr);
     if (segment.p_type == PT_NOTE && search->id.empty())
       search->id = idInNotes(notes, notes + segment.p_memsz);
   }

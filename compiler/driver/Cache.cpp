@@ -44,7 +44,8 @@ std::optional<std::string> mtp::hashFile(const std::string &path) {
 //===----------------------------------------------------------------------===//
 
 static std::string defaultDirectory() {
-  const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
+  const char *cache = std::getenv("XDG_CACHE_HOME"),
+             *home = std::getenv("HOME");
   if (cache && cache[0] == '/')
     return std::string(cache) + "/mtp";
   return home && home[0] == '/' ? std::string(home) + "/.cache/mtp" : "";
@@ -62,11 +63,13 @@ static std::string whyNotPrivate(const std::string &path) {
   return status.st_mode & 0077 ? "other users may enter it (chmod 700)" : "";
 }
 
-Cache::Cache(const CompileRequest &request, std::vector<std::string> &warnings, uint64_t mostBytes)
+Cache::Cache(const CompileRequest &request, std::vector<std::string> &warnings,
+             uint64_t mostBytes)
     : mostBytes(mostBytes) {
   if (request.noCache)
     return;
-  std::string path = request.cacheDir.empty() ? defaultDirectory() : request.cacheDir;
+  std::string path =
+      request.cacheDir.empty() ? defaultDirectory() : request.cacheDir;
   if (path.empty())
     return;
   std::error_code error;
@@ -78,7 +81,9 @@ Cache::Cache(const CompileRequest &request, std::vector<std::string> &warnings, 
     directory = path;
 }
 
-std::string Cache::pathOf(const std::string &key) const { return directory + "/" + key + kEnding; }
+std::string Cache::pathOf(const std::string &key) const {
+  return directory + "/" + key + kEnding;
+}
 
 void Cache::removeOldest() const {
   struct Entry {
@@ -89,7 +94,8 @@ void Cache::removeOldest() const {
   std::vector<Entry> entries;
   uint64_t total = 0;
   std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+  for (fs::directory_iterator it(directory, error), end; !error && it != end;
+       it.increment(error)) {
     std::error_code gone;
     Entry entry{it->last_write_time(gone), it->file_size(gone), it->path()};
     if (gone || entry.path.extension() != kEnding)
@@ -97,7 +103,8 @@ void Cache::removeOldest() const {
     total += entry.bytes;
     entries.push_back(entry);
   }
-  std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) { return a.time < b.time; });
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry &a, const Entry &b) { return a.time < b.time; });
   for (const Entry &entry : entries) {
     if (total <= mostBytes)
       break;
@@ -110,8 +117,9 @@ void Cache::removeOldest() const {
 // Keys
 //===----------------------------------------------------------------------===//
 
-std::optional<std::string> Cache::key(const CompileRequest &request, const std::string &modelHash,
-                                      const std::vector<std::string> &cpuFeatures) {
+std::optional<std::string>
+Cache::key(const CompileRequest &request, const std::string &modelHash,
+           const std::vector<std::string> &cpuFeatures) {
   json inputs = json::object(), pins = json::array();
   for (const auto &[value, input] : request.inputs)
     inputs[value] = {mtp::name(input.type), input.shape};
@@ -164,8 +172,10 @@ static uint64_t get(const std::string &bytes, size_t at, size_t size) {
 }
 
 /// Splits an entry into record and artifact; false if it is damaged.
-static bool parseEntry(const std::string &bytes, json &record, std::string &artifact) {
-  if (bytes.size() < kHeaderBytes + kHashBytes || bytes.compare(0, 4, kMagic, 4) || get(bytes, 4, 4) != kFormat)
+static bool parseEntry(const std::string &bytes, json &record,
+                       std::string &artifact) {
+  if (bytes.size() < kHeaderBytes + kHashBytes ||
+      bytes.compare(0, 4, kMagic, 4) || get(bytes, 4, 4) != kFormat)
     return false;
   uint64_t recordBytes = get(bytes, 8, 8), artifactBytes = get(bytes, 16, 8);
   uint64_t body = bytes.size() - kHeaderBytes - kHashBytes;
@@ -174,7 +184,8 @@ static bool parseEntry(const std::string &bytes, json &record, std::string &arti
   Sha256 hash;
   hash.update(bytes.data(), bytes.size() - kHashBytes);
   std::array<uint8_t, 32> digest = hash.digest();
-  if (memcmp(digest.data(), bytes.data() + bytes.size() - kHashBytes, kHashBytes))
+  if (memcmp(digest.data(), bytes.data() + bytes.size() - kHashBytes,
+             kHashBytes))
     return false;
   auto begin = bytes.begin() + kHeaderBytes;
   record = json::parse(begin, begin + ptrdiff_t(recordBytes), nullptr, false);
@@ -186,22 +197,27 @@ static bool unchanged(const json &files) {
   if (!files.is_array())
     return false;
   for (const json &file : files)
-    if (!file.is_array() || file.size() != 2 || !file[0].is_string() || file[1] != hashFile(file[0]).value_or(""))
+    if (!file.is_array() || file.size() != 2 || !file[0].is_string() ||
+        file[1] != hashFile(file[0]).value_or(""))
       return false;
   return true;
 }
 
-bool Cache::load(const std::string &key, CompileResult &result, std::vector<std::string> &warnings) const {
+bool Cache::load(const std::string &key, CompileResult &result,
+                 std::vector<std::string> &warnings) const {
   std::ifstream stream(pathOf(key), std::ios::binary);
   if (!stream)
     return false;
-  std::string bytes((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  std::string bytes((std::istreambuf_iterator<char>(stream)),
+                    std::istreambuf_iterator<char>());
   json record;
   std::string artifact, error;
   CompileResult loaded;
-  if (!parseEntry(bytes, record, artifact) || !record.contains("files") || !record.contains("result") ||
-      !fromJson(record["result"], loaded) || !Artifact::parse(artifact, loaded.artifact, error)) {
-    warnings.push_back("the cache entry " + pathOf(key) + " is damaged and is not used");
+  if (!parseEntry(bytes, record, artifact) || !record.contains("files") ||
+      !record.contains("result") || !fromJson(record["result"], loaded) ||
+      !Artifact::parse(artifact, loaded.artifact, error)) {
+    warnings.push_back("the cache entry " + pathOf(key) +
+                       " is damaged and is not used");
     std::error_code ignored;
     fs::remove(pathOf(key), ignored);
     return false;
@@ -216,7 +232,8 @@ bool Cache::load(const std::string &key, CompileResult &result, std::vector<std:
 }
 
 /// Writes `bytes` to a file of its own in `directory` and renames it to `path`.
-static bool writePrivately(const std::string &directory, const std::string &path, const std::string &bytes) {
+static bool writePrivately(const std::string &directory,
+                           const std::string &path, const std::string &bytes) {
   std::string name = directory + "/.new-XXXXXX";
   int file = mkstemp(name.data());
   if (file < 0)
@@ -236,13 +253,15 @@ static bool writePrivately(const std::string &directory, const std::string &path
   return good;
 }
 
-void Cache::store(const std::string &key, const std::vector<ReadFile> &files, const CompileResult &result,
+void Cache::store(const std::string &key, const std::vector<ReadFile> &files,
+                  const CompileResult &result,
                   std::vector<std::string> &warnings) const {
   json list = json::array();
   for (const ReadFile &file : files)
     list.push_back({file.path, file.sha256});
   json record = {{"files", list}, {"result", toJson(result)}};
-  std::string text = record.dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string text =
+      record.dump(-1, ' ', false, json::error_handler_t::replace);
   std::string artifact = result.artifact.serialize();
   std::string bytes(kMagic, 4);
   put(bytes, kFormat, 4);
@@ -254,6 +273,7 @@ void Cache::store(const std::string &key, const std::vector<ReadFile> &files, co
   std::array<uint8_t, 32> digest = hash.digest();
   bytes.append(digest.begin(), digest.end());
   if (!writePrivately(directory, pathOf(key), bytes))
-    warnings.push_back("the cache entry " + pathOf(key) + " could not be written: " + strerror(errno));
+    warnings.push_back("the cache entry " + pathOf(key) +
+                       " could not be written: " + strerror(errno));
   removeOldest();
 }

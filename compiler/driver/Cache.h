@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Cache.h - compiled artifacts on disk --------------------------------===//
+//===- Cache.h - compiled artifacts on disk
+//--------------------------------===//
 //
 // A private folder (mode 0700, owned by the user) of one file a compile, named
 // by its key. A file is trusted like a program: it is code that will run.
 //
-//   magic "MTPC", u32 format, u64 bytes of the record, u64 bytes of the artifact
-//   record (JSON: files with their hashes, the result beside the artifact)
-//   artifact (as an .mtp file)
-//   SHA-256 of everything before it
+//   magic "MTPC", u32 format, u64 bytes of the record, u64 bytes of the
+//   artifact record (JSON: files with their hashes, the result beside the
+//   artifact) artifact (as an .mtp file) SHA-256 of everything before it
 //
 // Files are written beside and renamed. What can't be read, is damaged or
 // belongs to someone else is ignored with a warning.
@@ -28,7 +28,8 @@ struct ReadFile {
   std::string path, sha256;
 };
 
-/// SHA-256 (hex) of a file's content, read in pieces; nullopt if it can't be read.
+/// SHA-256 (hex) of a file's content, read in pieces; nullopt if it can't be
+/// read.
 std::optional<std::string> hashFile(const std::string &path);
 
 class Cache {
@@ -40,15 +41,18 @@ public:
 
   bool usable() const { return !directory.empty(); }
   /// What a compile of `request` depends on besides the files it reads itself:
-  /// the options, the content of the model file and of a plan file, compiler and
-  /// processor. nullopt if a file can't be read.
-  static std::optional<std::string> key(const CompileRequest &request, const std::string &modelHash,
-                                        const std::vector<std::string> &cpuFeatures);
+  /// the options, the content of the model file and of a plan file, compiler
+  /// and processor. nullopt if a file can't be read.
+  static std::optional<std::string>
+  key(const CompileRequest &request, const std::string &modelHash,
+      const std::vector<std::string> &cpuFeatures);
   /// Fills `result` from the entry of `key`; false if there is none whose files
   /// are unchanged.
-  bool load(const std::string &key, CompileResult &result, std::vector<std::string> &warnings) const;
+  bool load(const std::string &key, CompileResult &result,
+            std::vector<std::string> &warnings) const;
   /// Writes an entry; a failure is only a warning.
-  void store(const std::string &key, const std::vector<ReadFile> &files, const CompileResult &result,
+  void store(const std::string &key, const std::vector<ReadFile> &files,
+             const CompileResult &result,
              std::vector<std::string> &warnings) const;
 
 private:

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Compilation.h"
 
-#include "dialects/mtp/MtpDialect.h"
-#include "dialects/spmd/SpmdDialect.h"
 #include "compiler/codegen/ProgramEmitter.h"
 #include "compiler/driver/Pipelines.h"
 #include "compiler/driver/PlanReport.h"
 #include "compiler/frontend/onnx/import/OnnxImport.h"
+#include "dialects/mtp/MtpDialect.h"
+#include "dialects/spmd/SpmdDialect.h"
 #include "passes/Passes.h"
 #include "runtime/io/Npz.h"
 
@@ -30,9 +30,11 @@ static DialectRegistry allDialects() {
   return registry;
 }
 
-Compilation::Compilation(const CompileRequest &request, CompileResult &result, std::string modelHash)
+Compilation::Compilation(const CompileRequest &request, CompileResult &result,
+                         std::string modelHash)
     : request(request), result(result), modelHash(std::move(modelHash)),
-      context(allDialects(), MLIRContext::Threading::DISABLED), stages(request, result, &context) {
+      context(allDialects(), MLIRContext::Threading::DISABLED),
+      stages(request, result, &context) {
   context.printOpOnDiagnostic(false);
   context.loadAllAvailableDialects();
 }
@@ -41,14 +43,17 @@ Compilation::~Compilation() = default;
 bool Compilation::run(std::vector<ReadFile> &files) {
   stages.expect(12);
   bool good = import(files) && simplify() && plan() && lower() && emit();
-  result.warnings.insert(result.warnings.end(), stages.diagnostics.warnings.begin(),
+  result.warnings.insert(result.warnings.end(),
+                         stages.diagnostics.warnings.begin(),
                          stages.diagnostics.warnings.end());
   return good;
 }
 
 bool Compilation::import(std::vector<ReadFile> &files) {
   bool isMlir = llvm::StringRef(request.model).ends_with(".mlir");
-  return stages.run("import", [&] { return isMlir ? importMlir() : importOnnx(files); }, kBadInput, "input");
+  return stages.run(
+      "import", [&] { return isMlir ? importMlir() : importOnnx(files); },
+      kBadInput, "input");
 }
 
 /// Inputs and outputs that a module of the user leaves unnamed.
@@ -56,10 +61,12 @@ static void nameInterface(func::FuncOp main) {
   Builder builder(main.getContext());
   for (unsigned i = 0; i < main.getNumArguments(); ++i)
     if (!main.getArgAttr(i, spmd::names::name))
-      main.setArgAttr(i, spmd::names::name, builder.getStringAttr("arg" + std::to_string(i)));
+      main.setArgAttr(i, spmd::names::name,
+                      builder.getStringAttr("arg" + std::to_string(i)));
   for (unsigned i = 0; i < main.getNumResults(); ++i)
     if (!main.getResultAttr(i, spmd::names::name))
-      main.setResultAttr(i, spmd::names::name, builder.getStringAttr("result" + std::to_string(i)));
+      main.setResultAttr(i, spmd::names::name,
+                         builder.getStringAttr("result" + std::to_string(i)));
 }
 
 bool Compilation::importMlir() {
@@ -68,16 +75,19 @@ bool Compilation::importMlir() {
     return false;
   auto main = module->lookupSymbol<func::FuncOp>("main");
   if (!main || main.isExternal())
-    return stages.fail(kBadInput, "input", request.model + ": there is no func.func @main");
+    return stages.fail(kBadInput, "input",
+                       request.model + ": there is no func.func @main");
   nameInterface(main);
   return stages.gate("import", *module);
 }
 
 /// Files beside the model that initializers refer to, with their hashes.
-static void addDataFiles(ModuleOp module, const std::string &model, std::vector<ReadFile> &files) {
+static void addDataFiles(ModuleOp module, const std::string &model,
+                         std::vector<ReadFile> &files) {
   std::set<std::string> seen{model};
   for (auto initializer : module.getOps<InitializerOp>())
-    if (auto file = initializer.getFile(); file && seen.insert(file->str()).second)
+    if (auto file = initializer.getFile();
+        file && seen.insert(file->str()).second)
       if (auto hash = hashFile(file->str()))
         files.push_back({file->str(), *hash});
 }
@@ -90,11 +100,13 @@ bool Compilation::importOnnx(std::vector<ReadFile> &files) {
   options.defaultDims = request.randomInputs;
   options.doublePrecision = request.precision == "f64";
   onnx::OnnxError error;
-  module = onnx::importOnnx(request.model, options, context, result.warnings, error);
+  module =
+      onnx::importOnnx(request.model, options, context, result.warnings, error);
   if (!module && !error)
     return false;
   if (!module)
-    return stages.fail(error.kind == "usage" ? kUsage : kBadInput, error.kind, error.message, error.nodes);
+    return stages.fail(error.kind == "usage" ? kUsage : kBadInput, error.kind,
+                       error.message, error.nodes);
   addDataFiles(*module, request.model, files);
   return stages.gate("import", *module);
 }
@@ -103,7 +115,9 @@ bool Compilation::importOnnx(std::vector<ReadFile> &files) {
 static bool isTyped(ModuleOp module) {
   return module
       .walk([](Operation *op) {
-        return llvm::any_of(op->getResultTypes(), layoutOf) ? WalkResult::interrupt() : WalkResult::advance();
+        return llvm::any_of(op->getResultTypes(), layoutOf)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
       })
       .wasInterrupted();
 }
@@ -114,7 +128,8 @@ bool Compilation::simplify() {
   bool good = stages.runPasses("simplify", *module, addSimplifyPasses);
   if (good && !request.noRaise)
     good = stages.runPasses("raise", *module, addRaisePasses);
-  return good && stages.runPasses("precision", *module, [&](OpPassManager &passes) {
+  return good &&
+         stages.runPasses("precision", *module, [&](OpPassManager &passes) {
            MtpConvertPrecisionOptions options;
            options.precision = request.precision;
            passes.addPass(createMtpConvertPrecision(options));
@@ -129,21 +144,28 @@ bool Compilation::plan() {
   if (isTyped(*module))
     return takeTypedModule(axes);
   FailureOr<plan::Plan> plan = failure();
-  bool planned = stages.run("plan", [&] { return succeeded(plan = makePlan(axes)); }, kBadInput, "plan");
+  bool planned = stages.run(
+      "plan", [&] { return succeeded(plan = makePlan(axes)); }, kBadInput,
+      "plan");
   if (!planned || !savePlan(*plan))
     return false;
   reportPlan(*plan, request.explain, result);
   return stages.run("apply", [&] {
-    if (failed(plan::applyPlan(*module, *plan)) || !stages.gate("apply", *module))
+    if (failed(plan::applyPlan(*module, *plan)) ||
+        !stages.gate("apply", *module))
       return false;
     result.parameters = reportParameters(*module);
     return true;
   });
 }
 
-bool Compilation::takeTypedModule(ArrayRef<std::pair<std::string, int64_t>> axes) {
-  if (!request.plan.empty() || !request.pins.empty() || !request.savePlan.empty())
-    return stages.fail(kUsage, "usage", "--plan, --pin, --save-plan: " + request.model + " has its layouts already");
+bool Compilation::takeTypedModule(
+    ArrayRef<std::pair<std::string, int64_t>> axes) {
+  if (!request.plan.empty() || !request.pins.empty() ||
+      !request.savePlan.empty())
+    return stages.fail(kUsage, "usage",
+                       "--plan, --pin, --save-plan: " + request.model +
+                           " has its layouts already");
   auto meshes = module->getOps<MeshOp>();
   MeshShape shape = meshes.empty() ? MeshShape() : (*meshes.begin()).getShape();
   for (const MeshShape::Axis &axis : shape.axes)
@@ -151,43 +173,57 @@ bool Compilation::takeTypedModule(ArrayRef<std::pair<std::string, int64_t>> axes
       int64_t size = 1;
       for (int part : shape.find(axis.parent))
         size *= shape.axes[part].size;
-      result.artifact.mesh += (result.artifact.mesh.empty() ? "" : ",") + axis.parent + "=" + std::to_string(size);
+      result.artifact.mesh += (result.artifact.mesh.empty() ? "" : ",") +
+                              axis.parent + "=" + std::to_string(size);
     }
   for (const auto &[name, size] : axes) {
     int64_t own = 1;
     for (int axis : shape.find(name))
       own *= shape.axes[axis].size;
     if (own != size && request.mesh != CompileRequest().mesh)
-      return stages.fail(kUsage, "usage", "--mesh " + request.mesh + ": " + request.model + " is laid out for " + name +
-                                              " = " + std::to_string(own));
+      return stages.fail(kUsage, "usage",
+                         "--mesh " + request.mesh + ": " + request.model +
+                             " is laid out for " + name + " = " +
+                             std::to_string(own));
   }
   result.parameters = reportParameters(*module);
   return true;
 }
 
-FailureOr<plan::Plan> Compilation::makePlan(ArrayRef<std::pair<std::string, int64_t>> axes) {
+FailureOr<plan::Plan>
+Compilation::makePlan(ArrayRef<std::pair<std::string, int64_t>> axes) {
   llvm::StringRef text = request.plan;
   if (text.consume_front("random:")) {
     uint64_t seed;
     if (text.getAsInteger(10, seed))
-      return stages.fail(kUsage, "usage", "--plan random:SEED needs a number, not '" + text.str() + "'"), failure();
+      return stages.fail(kUsage, "usage",
+                         "--plan random:SEED needs a number, not '" +
+                             text.str() + "'"),
+             failure();
     return plan::randomPlan(*module, axes, seed);
   }
   if (text.empty()) {
     plan::PlanOptions options;
-    options.objective = request.objective == "time" ? plan::Objective::Time : plan::Objective::Parallel;
+    options.objective = request.objective == "time" ? plan::Objective::Time
+                                                    : plan::Objective::Parallel;
     options.pins = request.pins;
     options.explain = request.explain;
     return plan::choosePlan(*module, axes, options);
   }
   if (!request.pins.empty())
-    return stages.fail(kUsage, "usage", "--pin chooses a plan and --plan takes one: give one of them"), failure();
+    return stages.fail(
+               kUsage, "usage",
+               "--pin chooses a plan and --plan takes one: give one of them"),
+           failure();
   std::ifstream file(request.plan);
   if (!file)
-    return stages.fail(kBadInput, "input", "cannot read the plan " + request.plan), failure();
+    return stages.fail(kBadInput, "input",
+                       "cannot read the plan " + request.plan),
+           failure();
   nlohmann::json json = nlohmann::json::parse(file, nullptr, false);
   if (json.is_discarded())
-    return stages.fail(kBadInput, "plan", request.plan + " is not JSON"), failure();
+    return stages.fail(kBadInput, "plan", request.plan + " is not JSON"),
+           failure();
   return plan::loadPlan(*module, axes, json, modelHash);
 }
 
@@ -195,7 +231,9 @@ bool Compilation::savePlan(const plan::Plan &plan) {
   if (request.savePlan.empty())
     return true;
   Error error;
-  std::string text = plan::savePlan(plan, modelHash).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string text =
+      plan::savePlan(plan, modelHash)
+          .dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
   return writeFileAtomically(request.savePlan, text + "\n", error) ||
          stages.fail(error.exitCode, error.kind, error.message);
 }
@@ -228,12 +266,16 @@ bool Compilation::emit() {
   if (artifact.mesh.empty())
     artifact.mesh = request.mesh;
   KernelModule kernels(&context);
-  if (!stages.run("program", [&] { return succeeded(emitProgram(*module, kernels, artifact)); }) ||
+  if (!stages.run(
+          "program",
+          [&] { return succeeded(emitProgram(*module, kernels, artifact)); }) ||
       !stages.run("kernels", [&] { return emitKernels(kernels); }))
     return false;
   addPredictions(result);
   std::string error;
   return stages.run("verify", [&] {
-    return artifact.verify(error) || stages.fail(kInternal, "internal", "the artifact is not sound: " + error);
+    return artifact.verify(error) ||
+           stages.fail(kInternal, "internal",
+                       "the artifact is not sound: " + error);
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Compilation.h - a model becomes an artifact -------------------------===//
+//===- Compilation.h - a model becomes an artifact
+//-------------------------===//
 #ifndef MTP_COMPILER_DRIVER_COMPILATION_H
 #define MTP_COMPILER_DRIVER_COMPILATION_H
 
@@ -18,7 +19,8 @@ void registerDialects(mlir::DialectRegistry &registry);
 /// read, with their hashes.
 class Compilation {
 public:
-  Compilation(const CompileRequest &request, CompileResult &result, std::string modelHash);
+  Compilation(const CompileRequest &request, CompileResult &result,
+              std::string modelHash);
   ~Compilation();
   /// False if it failed; the reason stands in the result.
   bool run(std::vector<ReadFile> &files);
@@ -30,7 +32,8 @@ private:
   bool simplify();
   bool plan();
   bool takeTypedModule(llvm::ArrayRef<std::pair<std::string, int64_t>> axes);
-  mlir::FailureOr<plan::Plan> makePlan(llvm::ArrayRef<std::pair<std::string, int64_t>> axes);
+  mlir::FailureOr<plan::Plan>
+  makePlan(llvm::ArrayRef<std::pair<std::string, int64_t>> axes);
   bool savePlan(const plan::Plan &plan);
   bool lower();
   bool emit();

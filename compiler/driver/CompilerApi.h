@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- CompilerApi.h - how the tools call the compiler ---------------------===//
+//===- CompilerApi.h - how the tools call the compiler
+//---------------------===//
 //
 // `mtp-run` links the runtime only. For a model it opens `libmtp-compiler.so`
 // and calls `mtpCompile`. No LLVM type crosses this border.
@@ -41,15 +42,17 @@ struct CompileRequest {
   std::string model;
   std::string mesh = "tp=1";
   std::string device = "cpu";
-  std::string objective = "parallel"; ///< parallel | time
-  std::string precision = "f32";      ///< f32 | f64 | bf16 | f16 | tf32
-  std::map<std::string, int64_t> dims;       ///< --dim, one value a name
-  std::map<std::string, GivenInput> inputs;  ///< bind dynamic dims where --dim doesn't
-  bool randomInputs = false; ///< unbound dims get defaults (batch 1, others 16), reported
-  std::string plan;          ///< "", a file, or "random:SEED"
+  std::string objective = "parallel";  ///< parallel | time
+  std::string precision = "f32";       ///< f32 | f64 | bf16 | f16 | tf32
+  std::map<std::string, int64_t> dims; ///< --dim, one value a name
+  std::map<std::string, GivenInput>
+      inputs; ///< bind dynamic dims where --dim doesn't
+  bool randomInputs =
+      false; ///< unbound dims get defaults (batch 1, others 16), reported
+  std::string plan; ///< "", a file, or "random:SEED"
   std::string savePlan;
   std::vector<std::pair<std::string, std::string>> pins; ///< VALUE, LAYOUT
-  bool explain = false;      ///< fill CompileResult::explain
+  bool explain = false; ///< fill CompileResult::explain
   std::string dumpDir;
   std::string cacheDir; ///< "" = the default of the user
   bool noCache = false, noRaise = false;
@@ -60,7 +63,8 @@ struct CompileRequest {
 
 /// A row of the plan's table of weights.
 struct PlannedWeight {
-  std::string name, layout, how; ///< "tp = S(1)", "column parallel: 2 blocks of [768, 1536]"
+  std::string name, layout,
+      how; ///< "tp = S(1)", "column parallel: 2 blocks of [768, 1536]"
   std::vector<int64_t> shape;
   int64_t bytes = 0, bytesPerRank = 0;
 };
@@ -71,13 +75,14 @@ struct PlannedCollective {
   std::string value; ///< the value that is converted; `node` is its user
   int64_t count = 1, bytes = 0, wireBytes = 0;
   double timeUs = 0;
-  std::string runnerUp;  ///< the best plan without it, in words
-  double regretUs = 0;   ///< how much worse the whole plan would be
+  std::string runnerUp; ///< the best plan without it, in words
+  double regretUs = 0;  ///< how much worse the whole plan would be
 };
 
 struct CompileResult {
   int exitCode = kOk;
-  std::string errorKind, message; ///< errorKind: "unsupported", "input", "usage", ...
+  std::string errorKind,
+      message; ///< errorKind: "unsupported", "input", "usage", ...
   std::vector<std::string> nodes; ///< ONNX nodes the error is about
   std::vector<std::string> warnings;
   Artifact artifact;
@@ -94,9 +99,11 @@ struct CompileResult {
 /// they differ, refuse each other. Raised when a meaning changes.
 constexpr uint64_t compilerInterface() {
   uint64_t hash = 1;
-  for (uint64_t size : {sizeof(CompileRequest), sizeof(CompileResult), sizeof(PlannedWeight),
-                        sizeof(PlannedCollective), sizeof(GivenInput), sizeof(Artifact), sizeof(Entry),
-                        sizeof(Instruction), sizeof(Parameter), sizeof(CollectiveSite), sizeof(LibrarySite)})
+  for (uint64_t size :
+       {sizeof(CompileRequest), sizeof(CompileResult), sizeof(PlannedWeight),
+        sizeof(PlannedCollective), sizeof(GivenInput), sizeof(Artifact),
+        sizeof(Entry), sizeof(Instruction), sizeof(Parameter),
+        sizeof(CollectiveSite), sizeof(LibrarySite)})
     hash = hash * 1099511628211u + size;
   return hash;
 }
@@ -109,7 +116,8 @@ uint64_t mtpInterface(void);
 /// Compiles; never throws and never exits. Everything it has to say stands in
 /// `result`.
 void mtpCompile(const mtp::CompileRequest *request, mtp::CompileResult *result);
-/// Names of the ONNX operators that the front end reads, sorted, one a line, for
+/// Names of the ONNX operators that the front end reads, sorted, one a line,
+/// for
 /// --capabilities. The text lives as long as the library.
 const char *mtpOperators(void);
 }

@@ -21,20 +21,26 @@ std::string mtp::placeText(Location location) {
     auto file = dyn_cast<FileLineColLoc>(part);
     if (!file)
       return WalkResult::advance();
-    place = file.getFilename().str() + ":" + std::to_string(file.getLine()) + ":" + std::to_string(file.getColumn());
+    place = file.getFilename().str() + ":" + std::to_string(file.getLine()) +
+            ":" + std::to_string(file.getColumn());
     return WalkResult::interrupt();
   });
   return place;
 }
 
-mtp::DiagnosticCollector::DiagnosticCollector(MLIRContext *context) : context(context) {
-  handler = context->getDiagEngine().registerHandler([this](Diagnostic &diagnostic) { take(diagnostic); });
+mtp::DiagnosticCollector::DiagnosticCollector(MLIRContext *context)
+    : context(context) {
+  handler = context->getDiagEngine().registerHandler(
+      [this](Diagnostic &diagnostic) { take(diagnostic); });
 }
-mtp::DiagnosticCollector::~DiagnosticCollector() { context->getDiagEngine().eraseHandler(handler); }
+mtp::DiagnosticCollector::~DiagnosticCollector() {
+  context->getDiagEngine().eraseHandler(handler);
+}
 
 void mtp::DiagnosticCollector::take(Diagnostic &diagnostic) {
   std::string place = placeText(diagnostic.getLocation());
-  std::string text = place.empty() ? diagnostic.str() : place + ": " + diagnostic.str();
+  std::string text =
+      place.empty() ? diagnostic.str() : place + ": " + diagnostic.str();
   for (Diagnostic &note : diagnostic.getNotes())
     text += "\n  " + note.str();
   if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)

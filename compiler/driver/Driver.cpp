@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Driver.cpp - the entry of libmtp-compiler.so ------------------------===//
+//===- Driver.cpp - the entry of libmtp-compiler.so
+//------------------------===//
 
 #include "compiler/driver/Cache.h"
 #include "compiler/driver/Compilation.h"
@@ -12,7 +13,8 @@
 
 using namespace mtp;
 
-static void setError(CompileResult &result, int exitCode, std::string kind, std::string message) {
+static void setError(CompileResult &result, int exitCode, std::string kind,
+                     std::string message) {
   result.exitCode = exitCode;
   result.errorKind = std::move(kind);
   result.message = std::move(message);
@@ -34,24 +36,28 @@ static void compile(const CompileRequest &request, CompileResult &result) {
   if (cache.usable())
     key = Cache::key(request, *modelHash, KernelModule::hostFeatures());
   if (key && !needsStages(request) && cache.load(*key, result, warnings)) {
-    std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+    std::chrono::duration<double, std::milli> time =
+        std::chrono::steady_clock::now() - start;
     result.stageMs.push_back({"cache", time.count()});
   } else {
     std::vector<ReadFile> files;
     if (Compilation(request, result, *modelHash).run(files) && key)
       cache.store(*key, files, result, warnings);
   }
-  result.warnings.insert(result.warnings.begin(), warnings.begin(), warnings.end());
+  result.warnings.insert(result.warnings.begin(), warnings.begin(),
+                         warnings.end());
 }
 
-extern "C" void mtpCompile(const CompileRequest *request, CompileResult *result) {
+extern "C" void mtpCompile(const CompileRequest *request,
+                           CompileResult *result) {
   std::string error;
   *result = CompileResult();
   if (runGuarded([&] { compile(*request, *result); }, error))
     return;
   *result = CompileResult();
   setError(*result, kInternal, "internal",
-           error + ". This is a bug of mtp, not of your model: please report it with the model's name, the "
+           error + ". This is a bug of mtp, not of your model: please report "
+                   "it with the model's name, the "
                    "command line and the files of --dump-dir");
 }
 

@@ -53,9 +53,11 @@ bool mtp::runGuarded(const std::function<void()> &body, std::string &error) {
   fatalMessage.clear();
   Handlers handlers;
   CrashRecoveryContext context;
-  bool returned = context.RunSafelyOnThread([&] { error = runCatching(body); }, kStackBytes);
+  bool returned = context.RunSafelyOnThread([&] { error = runCatching(body); },
+                                            kStackBytes);
   if (!returned) {
-    error = fatalMessage.empty() ? "the compiler crashed" : "the compiler gave up: " + fatalMessage;
+    error = fatalMessage.empty() ? "the compiler crashed"
+                                 : "the compiler gave up: " + fatalMessage;
     if (fatalMessage.empty() && context.RetCode > 128)
       error += " (signal " + std::to_string(context.RetCode - 128) + ")";
   }

@@ -8,11 +8,13 @@ using nlohmann::json;
 
 static double microseconds(plan::Time time) { return double(time) / 1e6; }
 
-void mtp::reportPlan(const plan::Plan &plan, bool explain, CompileResult &result) {
+void mtp::reportPlan(const plan::Plan &plan, bool explain,
+                     CompileResult &result) {
   for (const plan::PredictedWeight &weight : plan.weights)
-    result.weights.push_back({weight.name, weight.layout, weight.how,
-                              std::vector<int64_t>(weight.shape.begin(), weight.shape.end()), weight.bytes,
-                              weight.bytesPerRank});
+    result.weights.push_back(
+        {weight.name, weight.layout, weight.how,
+         std::vector<int64_t>(weight.shape.begin(), weight.shape.end()),
+         weight.bytes, weight.bytesPerRank});
   for (const plan::PredictedCollective &collective : plan.collectives) {
     if (collective.phase != "forward")
       continue;
@@ -32,7 +34,9 @@ void mtp::reportPlan(const plan::Plan &plan, bool explain, CompileResult &result
     row.regretUs = microseconds(collective.regret);
     result.collectives.push_back(row);
   }
-  auto known = [](plan::Time time) { return time < plan::kIllegal ? json(microseconds(time)) : json(nullptr); };
+  auto known = [](plan::Time time) {
+    return time < plan::kIllegal ? json(microseconds(time)) : json(nullptr);
+  };
   result.artifact.plan = {{"cost_us", known(plan.cost)},
                           {"lower_bound_us", known(plan.lowerBound)},
                           {"all_replicated_us", known(plan.allReplicated)},
@@ -48,8 +52,8 @@ void mtp::addPredictions(CompileResult &result) {
   for (CollectiveSite &site : result.artifact.collectiveSites)
     for (size_t i = 0; i < taken.size(); ++i) {
       const PlannedCollective &planned = result.collectives[i];
-      if (taken[i] || planned.op != site.op || planned.axis != site.axisName || planned.phase != site.phase ||
-          planned.value != site.node)
+      if (taken[i] || planned.op != site.op || planned.axis != site.axisName ||
+          planned.phase != site.phase || planned.value != site.node)
         continue;
       taken[i] = true;
       site.reason = planned.reason;
@@ -63,11 +67,13 @@ json mtp::reportParameters(ModuleOp module) {
   std::map<std::string, std::string> layouts;
   module.walk([&](ParameterOp parameter) {
     auto type = cast<RankedTensorType>(parameter.getType());
-    auto mesh = layoutOf(type) ? lookupMesh(parameter, layoutOf(type).getMesh()) : MeshOp();
+    auto mesh = layoutOf(type) ? lookupMesh(parameter, layoutOf(type).getMesh())
+                               : MeshOp();
     if (!mesh)
       return;
     MeshShape shape = mesh.getShape();
-    if (FailureOr<Layout> layout = toLayout(parameter, type, shape); succeeded(layout))
+    if (FailureOr<Layout> layout = toLayout(parameter, type, shape);
+        succeeded(layout))
       layouts.try_emplace(parameter.getSource().str(), layout->text(shape));
   });
   json list = json::array();

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- PlanReport.h - a plan in the words of the interface -----------------===//
+//===- PlanReport.h - a plan in the words of the interface
+//-----------------===//
 #ifndef MTP_COMPILER_DRIVER_PLANREPORT_H
 #define MTP_COMPILER_DRIVER_PLANREPORT_H
 
@@ -17,8 +18,8 @@ void reportPlan(const plan::Plan &plan, bool explain, CompileResult &result);
 void addPredictions(CompileResult &result);
 
 /// `parameters` of --json: every initializer of the module, with the layout of
-/// its storage (of the first stored piece, if it is stored in several). Call it on
-/// the typed module, before it is partitioned.
+/// its storage (of the first stored piece, if it is stored in several). Call it
+/// on the typed module, before it is partitioned.
 nlohmann::json reportParameters(mlir::ModuleOp module);
 
 } // namespace mtp

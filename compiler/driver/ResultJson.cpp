@@ -7,16 +7,19 @@ using nlohmann::json;
 
 namespace mtp {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlannedWeight, name, layout, how, shape, bytes, bytesPerRank)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlannedCollective, op, kind, axis, dtype, phase, node, reason, value, count,
-                                   bytes, wireBytes, timeUs, runnerUp, regretUs)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlannedWeight, name, layout, how, shape,
+                                   bytes, bytesPerRank)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlannedCollective, op, kind, axis, dtype,
+                                   phase, node, reason, value, count, bytes,
+                                   wireBytes, timeUs, runnerUp, regretUs)
 
 } // namespace mtp
 
 json mtp::toJson(const CompileResult &result) {
-  return {{"warnings", result.warnings},       {"weights", result.weights},
-          {"collectives", result.collectives}, {"parameters", result.parameters},
-          {"explain_json", result.explainJson}, {"explain", result.explain}};
+  return {
+      {"warnings", result.warnings},        {"weights", result.weights},
+      {"collectives", result.collectives},  {"parameters", result.parameters},
+      {"explain_json", result.explainJson}, {"explain", result.explain}};
 }
 
 bool mtp::fromJson(const json &json, CompileResult &result) {

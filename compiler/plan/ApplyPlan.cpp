@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ApplyPlan.cpp - from a plan to a typed module -----------------------===//
+//===- ApplyPlan.cpp - from a plan to a typed module
+//-----------------------===//
 #include "compiler/plan/Plan.h"
 
 using namespace mlir;
@@ -12,8 +13,10 @@ namespace {
 /// that needs it; later ops read the same one.
 class Applier {
 public:
-  Applier(func::FuncOp function, const Plan &plan, const Realization &realization)
-      : function(function), plan(plan), realization(realization), builder(function.getContext()) {}
+  Applier(func::FuncOp function, const Plan &plan,
+          const Realization &realization)
+      : function(function), plan(plan), realization(realization),
+        builder(function.getContext()) {}
 
   void run() {
     Block &block = function.getBody().front();
@@ -38,8 +41,9 @@ public:
     }
     for (Operation *op : constants)
       op->erase(); // every use has its own by now
-    function.setFunctionType(FunctionType::get(function.getContext(), block.getArgumentTypes(),
-                                               block.getTerminator()->getOperandTypes()));
+    function.setFunctionType(
+        FunctionType::get(function.getContext(), block.getArgumentTypes(),
+                          block.getTerminator()->getOperandTypes()));
   }
 
 private:
@@ -67,8 +71,9 @@ private:
 
   /// The constant in `layout`; the same layout is produced once.
   Value constantOf(Operation *source, const Layout &layout) {
-    auto type = withLayout(cast<RankedTensorType>(source->getResult(0).getType()),
-                           toAttr(function.getContext(), layout, plan.mesh));
+    auto type =
+        withLayout(cast<RankedTensorType>(source->getResult(0).getType()),
+                   toAttr(function.getContext(), layout, plan.mesh));
     Value &known = produced[{source, type}];
     if (!known) {
       OpBuilder::InsertionGuard guard(builder);
@@ -89,8 +94,9 @@ private:
       return known;
     Value before = convert(mine, value, mine.nodes[node].parent);
     const ConversionStep &step = mine.nodes[node].step;
-    return converted[key] = createConversion(builder, value.getLoc(), step.name, before, step.axes,
-                                             step.result, plan.mesh);
+    return converted[key] =
+               createConversion(builder, value.getLoc(), step.name, before,
+                                step.axes, step.result, plan.mesh);
   }
 
   func::FuncOp function;
@@ -116,8 +122,8 @@ static void setMesh(ModuleOp module, const Plan &plan) {
       sizes.push_back(plan.mesh.axes[part].size);
     factors.push_back(builder.getDenseI64ArrayAttr(sizes));
   }
-  MeshOp::create(builder, module.getLoc(), plan.mesh.symbol, builder.getArrayAttr(names),
-                 builder.getArrayAttr(factors));
+  MeshOp::create(builder, module.getLoc(), plan.mesh.symbol,
+                 builder.getArrayAttr(names), builder.getArrayAttr(factors));
 }
 
 LogicalResult applyPlan(ModuleOp module, const Plan &plan) {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ChoosePlan.cpp - the cheapest plan, pins, random plans --------------===//
+//===- ChoosePlan.cpp - the cheapest plan, pins, random plans
+//--------------===//
 #include "compiler/plan/Explain.h"
 #include "compiler/plan/Model.h"
 
@@ -13,7 +14,8 @@ using namespace mlir;
 
 namespace mtp::plan {
 
-bool parseMesh(StringRef text, std::vector<std::pair<std::string, int64_t>> &axes,
+bool parseMesh(StringRef text,
+               std::vector<std::pair<std::string, int64_t>> &axes,
                std::string &error) {
   SmallVector<StringRef> entries;
   text.split(entries, ',');
@@ -80,42 +82,51 @@ static SmallVector<int, 4> namedAxes(StringRef text, const MeshShape &mesh) {
   return named;
 }
 
-static LogicalResult findPinned(func::FuncOp function, const PlanOptions &options,
+static LogicalResult findPinned(func::FuncOp function,
+                                const PlanOptions &options,
                                 std::vector<Pin> &pins) {
-  std::vector<Value> all(function.getArguments().begin(), function.getArguments().end());
+  std::vector<Value> all(function.getArguments().begin(),
+                         function.getArguments().end());
   for (Operation &op : function.getBody().front().without_terminator())
     all.insert(all.end(), op.result_begin(), op.result_end());
   for (const auto &[pattern, text] : options.pins) {
     auto glob = llvm::GlobPattern::create(pattern);
     if (!glob) {
       llvm::consumeError(glob.takeError());
-      return function.emitError() << "--pin: '" << pattern << "' is not a pattern";
+      return function.emitError()
+             << "--pin: '" << pattern << "' is not a pattern";
     }
     Pin pin{pattern, text, {}};
     for (Value value : all)
-      if (std::string name = valueName(value); name == pattern || glob->match(name))
+      if (std::string name = valueName(value);
+          name == pattern || glob->match(name))
         pin.values.push_back(value);
     if (pin.values.empty())
-      return function.emitError() << "--pin: no value is named '" << pattern << "'";
+      return function.emitError()
+             << "--pin: no value is named '" << pattern << "'";
     pins.push_back(std::move(pin));
   }
   return success();
 }
 
-/// What a pin asks of one value; nothing, and `error`, if it is malformed for it.
+/// What a pin asks of one value; nothing, and `error`, if it is malformed for
+/// it.
 static std::optional<std::function<bool(const Layout &)>>
-demandOf(const Pin &pin, Value value, const MeshShape &mesh, std::string &error) {
+demandOf(const Pin &pin, Value value, const MeshShape &mesh,
+         std::string &error) {
   auto shape = cast<RankedTensorType>(value.getType()).getShape();
   auto wanted = parseLayout(pin.text, shape, mesh, error);
   if (!wanted)
     return std::nullopt;
   bool unit = StringRef(pin.text).contains("unit");
-  return [wanted = *wanted, named = namedAxes(pin.text, mesh), unit](const Layout &layout) {
+  return [wanted = *wanted, named = namedAxes(pin.text, mesh),
+          unit](const Layout &layout) {
     for (int axis : named) {
       AxisState want = wanted.states[axis];
       if (!(layout.states[axis] == want))
         return false;
-      if (unit && want.kind == Kind::S && layout.dims[want.dim].unit != wanted.dims[want.dim].unit)
+      if (unit && want.kind == Kind::S &&
+          layout.dims[want.dim].unit != wanted.dims[want.dim].unit)
         return false;
     }
     return true;
@@ -137,12 +148,14 @@ static bool asksForMore(const Space &space, const Pin &pin, Value value) {
   });
 }
 
-static LogicalResult restrictTo(Model &model, const Pin &pin, const MeshShape &mesh, bool quiet) {
+static LogicalResult restrictTo(Model &model, const Pin &pin,
+                                const MeshShape &mesh, bool quiet) {
   for (Value value : pin.values) {
     std::string error;
     auto fits = demandOf(pin, value, mesh, error);
     if (!fits)
-      return emitError(value.getLoc()) << "--pin " << pin.pattern << ": " << error;
+      return emitError(value.getLoc())
+             << "--pin " << pin.pattern << ": " << error;
     if (model.restrict(value, *fits))
       continue;
     if (quiet)
@@ -150,9 +163,10 @@ static LogicalResult restrictTo(Model &model, const Pin &pin, const MeshShape &m
     std::string choices;
     for (const Layout &layout : model.choices(value))
       choices += (choices.empty() ? "<" : ", <") + layout.text(mesh) + ">";
-    return emitError(value.getLoc()) << "--pin " << pin.pattern << ": '" << valueName(value)
-                                     << "' cannot have the layout <" << pin.text
-                                     << ">; it can have " << choices;
+    return emitError(value.getLoc())
+           << "--pin " << pin.pattern << ": '" << valueName(value)
+           << "' cannot have the layout <" << pin.text << ">; it can have "
+           << choices;
   }
   return success();
 }
@@ -168,11 +182,13 @@ public:
   Planner(func::FuncOp function, ArrayRef<std::pair<std::string, int64_t>> axes,
           const PlanOptions &options)
       : function(function), options(options), roles(function),
-        mesh(refineMesh(function, roles, axes)), conversions(mesh, machineOf(mesh)) {}
+        mesh(refineMesh(function, roles, axes)),
+        conversions(mesh, machineOf(mesh)) {}
 
-  /// The cheapest plan of a space. Unless `mustFind`, nothing, without a diagnostic,
-  /// if the space is too large or has no plan that keeps the pins.
-  FailureOr<std::optional<Plan>> run(Freedom freedom, bool mustFind, AxisSet joint = {}) {
+  /// The cheapest plan of a space. Unless `mustFind`, nothing, without a
+  /// diagnostic, if the space is too large or has no plan that keeps the pins.
+  FailureOr<std::optional<Plan>> run(Freedom freedom, bool mustFind,
+                                     AxisSet joint = {}) {
     bool isJoint = !joint.empty();
     Space space(function, roles, mesh, freedom, std::move(joint));
     for (const Pin &pin : pins)
@@ -185,7 +201,8 @@ public:
       return std::optional<Plan>();
     for (const Pin &pin : pins)
       if (failed(restrictTo(model, pin, mesh, /*quiet=*/!mustFind)))
-        return mustFind ? FailureOr<std::optional<Plan>>(failure()) : std::optional<Plan>();
+        return mustFind ? FailureOr<std::optional<Plan>>(failure())
+                        : std::optional<Plan>();
     model.build();
     SolverOptions limits;
     limits.tableLimit = int64_t(1) << 25;
@@ -197,7 +214,8 @@ public:
     // strategy, one after the other, until the rest can be solved exactly.
     bool fixed = false;
     bool mayFix = mustFind || isJoint;
-    while (!assignment && mayFix && solver.error().kind == SolverError::TooWide &&
+    while (!assignment && mayFix &&
+           solver.error().kind == SolverError::TooWide &&
            fixWidest(problem, solver.error().variables)) {
       fixed = true;
       solver = Solver(problem, limits);
@@ -206,7 +224,8 @@ public:
     if (!assignment) {
       if (!mustFind)
         return std::optional<Plan>();
-      return function.emitError() << "there is no plan: " << solver.error().message;
+      return function.emitError()
+             << "there is no plan: " << solver.error().message;
     }
     Plan plan = model.decode(*assignment);
     plan.width = solver.width();
@@ -216,8 +235,9 @@ public:
     plan.megatron = plan.cost;
     if (fixed) {
       plan.lowerBound = 0;
-      plan.notes.push_back("too many ops depend on each other for an exact search; some were "
-                           "decided alone");
+      plan.notes.push_back(
+          "too many ops depend on each other for an exact search; some were "
+          "decided alone");
     }
     if (options.explain)
       explain(function, model, solver, conversions, plan);
@@ -232,15 +252,21 @@ public:
       SmallVector<Layout, 3> layouts;
       for (Value value : values)
         layouts.push_back(
-            Layout(mesh.size(), int(cast<RankedTensorType>(value.getType()).getRank())));
+            Layout(mesh.size(),
+                   int(cast<RankedTensorType>(value.getType()).getRank())));
       return layouts;
     };
     for (BlockArgument argument : function.getArguments())
-      plan.arguments.push_back({valueName(argument), "input", {}, invariant(argument), {{}}});
+      plan.arguments.push_back(
+          {valueName(argument), "input", {}, invariant(argument), {{}}});
     for (Operation &op : function.getBody().front().without_terminator()) {
-      PlannedOp planned{valueName(op.getResult(0)), op.getName().getStringRef().str(),
-                        invariant(op.getOperands()), {}, {}};
-      if (!isFreeSource(&op, *cast<ShardingOpInterface>(op).getShardingRule())) {
+      PlannedOp planned{valueName(op.getResult(0)),
+                        op.getName().getStringRef().str(),
+                        invariant(op.getOperands()),
+                        {},
+                        {}};
+      if (!isFreeSource(&op,
+                        *cast<ShardingOpInterface>(op).getShardingRule())) {
         planned.results = invariant(op.getResults());
         planned.copies.resize(op.getNumResults());
       }
@@ -257,13 +283,14 @@ public:
   std::vector<AxisGroup> axisGroups() const { return groupsOf(mesh); }
 
 private:
-  /// Of `variables`, the one with most legal strategies keeps the cheapest. False if
-  /// all are fixed already.
+  /// Of `variables`, the one with most legal strategies keeps the cheapest.
+  /// False if all are fixed already.
   static bool fixWidest(Problem &problem, ArrayRef<int> variables) {
     int widest = -1;
     int64_t most = 1;
     for (int v : variables) {
-      int64_t legal = llvm::count_if(problem.variables[v].unary, [](Time t) { return t < kIllegal; });
+      int64_t legal = llvm::count_if(problem.variables[v].unary,
+                                     [](Time t) { return t < kIllegal; });
       if (legal > most) {
         most = legal;
         widest = v;
@@ -288,13 +315,14 @@ private:
 };
 } // namespace
 
-/// Under the objective `time` the space is everything. Where that is too large to
-/// search exactly (three axes; layers that share weights on two), it is the best of
-/// smaller spaces: the strategies of the parallel objective, and for each set of axes
-/// all strategies that use the set as one axis. So no plan is dearer than that of the
-/// parallel objective or than everything replicated. The plan says so, and then has
-/// no lower bound but zero.
-FailureOr<Plan> choosePlan(ModuleOp module, ArrayRef<std::pair<std::string, int64_t>> axes,
+/// Under the objective `time` the space is everything. Where that is too large
+/// to search exactly (three axes; layers that share weights on two), it is the
+/// best of smaller spaces: the strategies of the parallel objective, and for
+/// each set of axes all strategies that use the set as one axis. So no plan is
+/// dearer than that of the parallel objective or than everything replicated.
+/// The plan says so, and then has no lower bound but zero.
+FailureOr<Plan> choosePlan(ModuleOp module,
+                           ArrayRef<std::pair<std::string, int64_t>> axes,
                            const PlanOptions &options) {
   auto start = std::chrono::steady_clock::now();
   func::FuncOp function = mainFunction(module);
@@ -314,7 +342,8 @@ FailureOr<Plan> choosePlan(ModuleOp module, ArrayRef<std::pair<std::string, int6
   Plan plan = std::move(**found);
   if (!complete) {
     std::vector<AxisGroup> groups = planner.axisGroups();
-    for (unsigned set = 1; set < (1u << std::min<size_t>(groups.size(), 4)); ++set) {
+    for (unsigned set = 1; set < (1u << std::min<size_t>(groups.size(), 4));
+         ++set) {
       AxisSet joint;
       for (size_t group = 0; group < groups.size(); ++group)
         if (set >> group & 1)
@@ -328,11 +357,14 @@ FailureOr<Plan> choosePlan(ModuleOp module, ArrayRef<std::pair<std::string, int6
     if (options.pins.empty() && plan.cost > plan.allReplicated)
       plan = planner.replicated();
     plan.lowerBound = 0;
-    plan.notes.push_back("the space of all layouts is too large for an exact search; this is the "
-                         "best plan that uses the axes alike or by their roles");
+    plan.notes.push_back(
+        "the space of all layouts is too large for an exact search; this is "
+        "the "
+        "best plan that uses the axes alike or by their roles");
   }
   plan.axes.assign(axes.begin(), axes.end());
-  plan.solveMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+  plan.solveMs = std::chrono::duration<double, std::milli>(
+                     std::chrono::steady_clock::now() - start)
                      .count();
   if (isTime || !options.pins.empty()) {
     auto parallel = choosePlan(module, axes, PlanOptions());
@@ -361,12 +393,13 @@ struct Random {
 };
 } // namespace
 
-/// Ops are drawn in order. Any layout reaches any other but a partial maximum or
-/// minimum, so an op only has to avoid those of its strategies that read one which
-/// its operands do not have; the all-invariant strategy is always left. Half of
-/// the time an op keeps to strategies that read its operands as they are, if there
-/// are any, so that layouts live for more than one op.
-FailureOr<Plan> randomPlan(ModuleOp module, ArrayRef<std::pair<std::string, int64_t>> axes,
+/// Ops are drawn in order. Any layout reaches any other but a partial maximum
+/// or minimum, so an op only has to avoid those of its strategies that read one
+/// which its operands do not have; the all-invariant strategy is always left.
+/// Half of the time an op keeps to strategies that read its operands as they
+/// are, if there are any, so that layouts live for more than one op.
+FailureOr<Plan> randomPlan(ModuleOp module,
+                           ArrayRef<std::pair<std::string, int64_t>> axes,
                            uint64_t seed) {
   auto start = std::chrono::steady_clock::now();
   func::FuncOp function = mainFunction(module);
@@ -408,12 +441,15 @@ FailureOr<Plan> randomPlan(ModuleOp module, ArrayRef<std::pair<std::string, int6
       std::vector<const Strategy *> open, near;
       for (const Strategy &strategy : ops.strategies) {
         bool reachable = true, asIs = true;
-        for (auto [operand, want] : llvm::zip_equal(op.getOperands(), strategy.operands)) {
+        for (auto [operand, want] :
+             llvm::zip_equal(op.getOperands(), strategy.operands)) {
           auto have = layouts.find(operand);
-          Layout from = have == layouts.end() ? Layout(plan.mesh.size(), int(want.dims.size()))
-                                              : have->second;
-          reachable &= conversions.cost(tensorInfo(operand, !free.contains(operand)), from, want) <
-                       kIllegal;
+          Layout from = have == layouts.end()
+                            ? Layout(plan.mesh.size(), int(want.dims.size()))
+                            : have->second;
+          reachable &=
+              conversions.cost(tensorInfo(operand, !free.contains(operand)),
+                               from, want) < kIllegal;
           asIs &= have == layouts.end() || from == want;
         }
         if (reachable)
@@ -426,14 +462,16 @@ FailureOr<Plan> randomPlan(ModuleOp module, ArrayRef<std::pair<std::string, int6
       planned.operands = drawn.operands;
       planned.results = drawn.results;
       planned.copies.resize(op.getNumResults());
-      for (auto [value, layout] : llvm::zip_equal(op.getResults(), planned.results))
+      for (auto [value, layout] :
+           llvm::zip_equal(op.getResults(), planned.results))
         layouts[value] = layout;
     }
     plan.ops.push_back(std::move(planned));
   }
   if (failed(describe(function, plan, conversions)))
     return failure();
-  plan.solveMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+  plan.solveMs = std::chrono::duration<double, std::milli>(
+                     std::chrono::steady_clock::now() - start)
                      .count();
   return plan;
 }

@@ -24,8 +24,9 @@ std::optional<Transfer> transferBetween(Kind from, Kind to) {
   if (isPartial(from)) {
     if (to == Kind::I || to == Kind::R)
       return Transfer::AllReduce;
-    return from == Kind::PSum && to == Kind::S ? std::optional(Transfer::ReduceScatter)
-                                               : std::nullopt;
+    return from == Kind::PSum && to == Kind::S
+               ? std::optional(Transfer::ReduceScatter)
+               : std::nullopt;
   }
   if (from == to)
     return std::nullopt;
@@ -38,21 +39,28 @@ std::optional<Transfer> transferBetween(Kind from, Kind to) {
 
 StringRef collectiveName(Transfer transfer) {
   switch (transfer) {
-  case Transfer::AllReduce: return "all_reduce";
-  case Transfer::AllGather: return "all_gather";
-  case Transfer::ReduceScatter: return "reduce_scatter";
-  case Transfer::AllToAll: return "all_to_all";
-  case Transfer::Permute: return "permute";
+  case Transfer::AllReduce:
+    return "all_reduce";
+  case Transfer::AllGather:
+    return "all_gather";
+  case Transfer::ReduceScatter:
+    return "reduce_scatter";
+  case Transfer::AllToAll:
+    return "all_to_all";
+  case Transfer::Permute:
+    return "permute";
   case Transfer::None:
   case Transfer::Slice:
   case Transfer::Pad:
-  case Transfer::Root: break;
+  case Transfer::Root:
+    break;
   }
   return "";
 }
 
 /// Saturating product of the local extents and the element size.
-static int64_t localBytes(const TensorInfo &tensor, const Layout &layout, const MeshShape &mesh) {
+static int64_t localBytes(const TensorInfo &tensor, const Layout &layout,
+                          const MeshShape &mesh) {
   int64_t bytes = tensor.elementBytes;
   for (int64_t extent : layout.localShape(tensor.shape, mesh))
     if (__builtin_mul_overflow(bytes, extent, &bytes))
@@ -65,8 +73,9 @@ static int64_t times(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
 
-static Traffic trafficOf(const TensorInfo &tensor, Transfer transfer, ArrayRef<int> axes,
-                         const Layout &from, const Layout &to, const MeshShape &mesh,
+static Traffic trafficOf(const TensorInfo &tensor, Transfer transfer,
+                         ArrayRef<int> axes, const Layout &from,
+                         const Layout &to, const MeshShape &mesh,
                          const Machine &machine) {
   Traffic result;
   result.transfer = transfer;
@@ -74,9 +83,11 @@ static Traffic trafficOf(const TensorInfo &tensor, Transfer transfer, ArrayRef<i
   for (int axis : axes)
     ranks *= mesh.axes[axis].size;
   std::vector<int> group(axes.begin(), axes.end());
-  int64_t local = localBytes(tensor, from, mesh), after = localBytes(tensor, to, mesh);
+  int64_t local = localBytes(tensor, from, mesh),
+          after = localBytes(tensor, to, mesh);
   auto share = [&](int64_t full) { // (n-1)/n of it
-    return static_cast<int64_t>(static_cast<__int128>(full) * (ranks - 1) / ranks);
+    return static_cast<int64_t>(static_cast<__int128>(full) * (ranks - 1) /
+                                ranks);
   };
   switch (transfer) {
   case Transfer::None:
@@ -127,9 +138,10 @@ static Traffic trafficOf(const TensorInfo &tensor, Transfer transfer, ArrayRef<i
 /// Nodes are layouts, edges single conversions.
 class ConversionGraph {
 public:
-  ConversionGraph(TensorInfo tensor, ConversionUnits units, const MeshShape &mesh,
-                  const Machine &machine)
-      : tensor(std::move(tensor)), units(std::move(units)), mesh(mesh), machine(machine) {}
+  ConversionGraph(TensorInfo tensor, ConversionUnits units,
+                  const MeshShape &mesh, const Machine &machine)
+      : tensor(std::move(tensor)), units(std::move(units)), mesh(mesh),
+        machine(machine) {}
 
   const ConversionPath &path(const Layout &from, const Layout &to);
 
@@ -186,15 +198,18 @@ int ConversionGraph::nodeOf(const Layout &layout) {
   return int(nodes.size()) - 1;
 }
 
-void ConversionGraph::addEdge(int node, StringRef name, ArrayRef<int> axes, Transfer forward,
+void ConversionGraph::addEdge(int node, StringRef name, ArrayRef<int> axes,
+                              Transfer forward,
                               std::optional<Transfer> backward, Layout result) {
   Edge edge;
   const Layout &at = nodes[node].layout;
   edge.step.name = name;
   edge.step.axes.assign(axes.begin(), axes.end());
-  edge.step.forward = trafficOf(tensor, forward, axes, at, result, mesh, machine);
+  edge.step.forward =
+      trafficOf(tensor, forward, axes, at, result, mesh, machine);
   if (tensor.cotangent && backward)
-    edge.step.backward = trafficOf(tensor, *backward, axes, result, at, mesh, machine);
+    edge.step.backward =
+        trafficOf(tensor, *backward, axes, result, at, mesh, machine);
   edge.cost = add(edge.step.forward.time, edge.step.backward.time);
   edge.step.result = result;
   edge.to = nodeOf(result);
@@ -237,7 +252,8 @@ void ConversionGraph::addMoves(int node, ArrayRef<int> axes, AxisState state) {
     return;
   // Joint collectives that move blocks need the group's order to be that of the
   // blocks: only the parts of one refined axis have it.
-  bool movesBlocks = have.kind == Kind::S || state.kind == Kind::S || state.kind == Kind::PSum;
+  bool movesBlocks =
+      have.kind == Kind::S || state.kind == Kind::S || state.kind == Kind::PSum;
   for (size_t i = 1; i < axes.size() && movesBlocks; ++i) {
     const MeshShape::Axis &a = mesh.axes[axes[i - 1]], &b = mesh.axes[axes[i]];
     if (a.parent != b.parent || a.part + 1 != b.part)
@@ -254,7 +270,8 @@ void ConversionGraph::addMoves(int node, ArrayRef<int> axes, AxisState state) {
       addEdge(node, name, axes, *forward, backward, std::move(base));
     return;
   }
-  // A unit of either end with which the blocks that are already there are the same.
+  // A unit of either end with which the blocks that are already there are the
+  // same.
   SmallVector<Layout, 2> results;
   for (int64_t unit : units[state.dim]) {
     Layout cut = base;
@@ -273,30 +290,37 @@ void ConversionGraph::addMoves(int node, ArrayRef<int> axes, AxisState state) {
   }
 }
 
-/// Any other order of the axes of a dimension; padded blocks cannot be permuted.
+/// Any other order of the axes of a dimension; padded blocks cannot be
+/// permuted.
 void ConversionGraph::addPermutes(int node) {
   for (size_t dim = 0; dim < tensor.shape.size(); ++dim) {
     Layout at = nodes[node].layout;
-    if (at.dims[dim].axes.size() < 2 || at.isPadded(int(dim), tensor.shape[dim], mesh))
+    if (at.dims[dim].axes.size() < 2 ||
+        at.isPadded(int(dim), tensor.shape[dim], mesh))
       continue;
-    SmallVector<int, 4> have(at.dims[dim].axes.begin(), at.dims[dim].axes.end()), want = have;
+    SmallVector<int, 4> have(at.dims[dim].axes.begin(),
+                             at.dims[dim].axes.end()),
+        want = have;
     llvm::sort(want);
     do {
-      size_t kept = std::mismatch(have.begin(), have.end(), want.begin()).first - have.begin();
+      size_t kept =
+          std::mismatch(have.begin(), have.end(), want.begin()).first -
+          have.begin();
       if (kept == have.size())
         continue;
       Layout result = at;
       result.dims[dim].axes.assign(want.begin(), want.end());
       result.canonicalize(tensor.shape, mesh);
-      addEdge(node, "mtp.permute", ArrayRef<int>(want).drop_front(kept), Transfer::Permute,
-              Transfer::Permute, std::move(result));
+      addEdge(node, "mtp.permute", ArrayRef<int>(want).drop_front(kept),
+              Transfer::Permute, Transfer::Permute, std::move(result));
     } while (std::next_permutation(want.begin(), want.end()));
   }
 }
 
 void ConversionGraph::expand(int node) {
   nodes[node].expanded = true;
-  SmallVector<AxisState, 8> states{{Kind::I, -1}, {Kind::R, -1}, {Kind::PSum, -1}};
+  SmallVector<AxisState, 8> states{
+      {Kind::I, -1}, {Kind::R, -1}, {Kind::PSum, -1}};
   for (auto [dim, possible] : llvm::enumerate(units))
     if (!possible.empty())
       states.push_back({Kind::S, int(dim)});
@@ -306,7 +330,8 @@ void ConversionGraph::expand(int node) {
       if (set >> axis & 1)
         axes.push_back(axis);
     if (llvm::any_of(axes, [&](int axis) {
-          return !(nodes[node].layout.states[axis] == nodes[node].layout.states[axes[0]]);
+          return !(nodes[node].layout.states[axis] ==
+                   nodes[node].layout.states[axes[0]]);
         }))
       continue;
     for (AxisState state : states)
@@ -322,7 +347,8 @@ static bool isBefore(const Layout &a, const Layout &b) {
       return std::pair(x.kind, x.dim) < std::pair(y.kind, y.dim);
   for (auto [x, y] : llvm::zip_equal(a.dims, b.dims)) {
     if (x.axes != y.axes)
-      return std::lexicographical_compare(x.axes.begin(), x.axes.end(), y.axes.begin(), y.axes.end());
+      return std::lexicographical_compare(x.axes.begin(), x.axes.end(),
+                                          y.axes.begin(), y.axes.end());
     if (x.unit != y.unit)
       return x.unit < y.unit;
   }
@@ -351,9 +377,10 @@ ConversionGraph::Search &ConversionGraph::settle(int from, int to) {
       Time total = add(cost, edge.cost);
       if (label.settled || total >= kIllegal)
         continue;
-      auto mine = std::pair(total, steps + 1), known = std::pair(label.cost, label.steps);
-      // Among equals the step comes from the layout that is first in a fixed order, so
-      // that the path does not depend on earlier questions.
+      auto mine = std::pair(total, steps + 1),
+           known = std::pair(label.cost, label.steps);
+      // Among equals the step comes from the layout that is first in a fixed
+      // order, so that the path does not depend on earlier questions.
       bool better = label.before < 0 || mine < known ||
                     (mine == known && label.before != node &&
                      isBefore(nodes[node].layout, nodes[label.before].layout));
@@ -366,7 +393,8 @@ ConversionGraph::Search &ConversionGraph::settle(int from, int to) {
   return search;
 }
 
-const ConversionPath &ConversionGraph::path(const Layout &from, const Layout &to) {
+const ConversionPath &ConversionGraph::path(const Layout &from,
+                                            const Layout &to) {
   int source = nodeOf(from), target = nodeOf(to);
   auto [it, isNew] = paths.try_emplace({source, target});
   ConversionPath &path = it->second;
@@ -385,8 +413,8 @@ const ConversionPath &ConversionGraph::path(const Layout &from, const Layout &to
   int best = -1, bestSteps = 0;
   for (int candidate : targets) {
     Search::Label label = settle(source, candidate).labels[candidate];
-    if (label.settled &&
-        (best < 0 || std::pair(label.cost, label.steps) < std::pair(path.cost, bestSteps))) {
+    if (label.settled && (best < 0 || std::pair(label.cost, label.steps) <
+                                          std::pair(path.cost, bestSteps))) {
       path.cost = label.cost;
       bestSteps = label.steps;
       best = candidate;
@@ -396,7 +424,8 @@ const ConversionPath &ConversionGraph::path(const Layout &from, const Layout &to
     return path;
   Search &search = searches[source];
   for (int at = best; at != source; at = search.labels[at].before)
-    path.steps.push_back(nodes[search.labels[at].before].edges[search.labels[at].edge].step);
+    path.steps.push_back(
+        nodes[search.labels[at].before].edges[search.labels[at].edge].step);
   std::reverse(path.steps.begin(), path.steps.end());
   return path;
 }
@@ -405,36 +434,42 @@ Conversions::Conversions(MeshShape mesh, Machine machine)
     : mesh(std::move(mesh)), machine(std::move(machine)) {}
 Conversions::~Conversions() = default;
 
-ConversionGraph &Conversions::graphOf(const TensorInfo &tensor, const Layout &from,
-                                      const Layout &to) {
+ConversionGraph &Conversions::graphOf(const TensorInfo &tensor,
+                                      const Layout &from, const Layout &to) {
   ConversionUnits units(tensor.shape.size());
   auto nests = [](const Layout &layout) {
-    return llvm::any_of(layout.dims, [](const DimCut &cut) { return cut.axes.size() > 1; });
+    return llvm::any_of(layout.dims,
+                        [](const DimCut &cut) { return cut.axes.size() > 1; });
   };
   if (nests(from) || nests(to))
     units.assign(units.size(), {1});
   else if (!tensor.shape.empty())
-    units[std::max_element(tensor.shape.begin(), tensor.shape.end()) - tensor.shape.begin()] = {1};
+    units[std::max_element(tensor.shape.begin(), tensor.shape.end()) -
+          tensor.shape.begin()] = {1};
   for (auto [mine, a, b] : llvm::zip_equal(units, from.dims, to.dims)) {
     if (a.axes.empty() && b.axes.empty())
       continue;
-    for (int64_t unit : {int64_t(1), std::min(a.unit, b.unit), std::max(a.unit, b.unit)})
+    for (int64_t unit :
+         {int64_t(1), std::min(a.unit, b.unit), std::max(a.unit, b.unit)})
       if (!llvm::is_contained(mine, unit))
         mine.push_back(unit);
   }
   for (Entry &entry : llvm::reverse(graphs)) // neighbouring questions are alike
     if (entry.tensor == tensor && entry.units == units)
       return *entry.graph;
-  graphs.push_back({tensor, units, std::make_unique<ConversionGraph>(tensor, units, mesh, machine)});
+  graphs.push_back(
+      {tensor, units,
+       std::make_unique<ConversionGraph>(tensor, units, mesh, machine)});
   return *graphs.back().graph;
 }
 
-ConversionPath Conversions::pathBetween(const TensorInfo &tensor, const Layout &from,
-                                        const Layout &to) {
+ConversionPath Conversions::pathBetween(const TensorInfo &tensor,
+                                        const Layout &from, const Layout &to) {
   return graphOf(tensor, from, to).path(from, to);
 }
 
-Time Conversions::cost(const TensorInfo &tensor, const Layout &from, const Layout &to) {
+Time Conversions::cost(const TensorInfo &tensor, const Layout &from,
+                       const Layout &to) {
   return from == to ? 0 : graphOf(tensor, from, to).path(from, to).cost;
 }
 

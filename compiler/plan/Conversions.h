@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Conversions.h - the cheapest way from one layout to another ---------===//
+//===- Conversions.h - the cheapest way from one layout to another
+//---------===//
 //
 // A conversion changes the state of some mesh axes by one op. The way from one
 // layout to another is the cheapest sequence of them, forward and conjugate
@@ -17,8 +18,9 @@
 //   P(max|min)  reduce_max_from  all_reduce_max
 //
 // The conjugate of a -> b is dual(b) -> dual(a) on the same blocks. Only the
-// minor-most axes of a dimension come and go. On the way those dimensions are cut that
-// one end cuts, and the largest; all, if several axes may have to change places in one.
+// minor-most axes of a dimension come and go. On the way those dimensions are
+// cut that one end cuts, and the largest; all, if several axes may have to
+// change places in one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_PLAN_CONVERSIONS_H
@@ -53,7 +55,7 @@ struct Traffic {
 
 /// One op.
 struct ConversionStep {
-  llvm::StringRef name;          ///< "mtp.copy_to"
+  llvm::StringRef name;           ///< "mtp.copy_to"
   llvm::SmallVector<int, 2> axes; ///< major first
   Layout result;
   Traffic forward, backward;
@@ -64,12 +66,13 @@ struct ConversionPath {
   llvm::SmallVector<ConversionStep, 2> steps;
 };
 
-/// For each dimension the units in which it may be cut on the way; none: it is not.
+/// For each dimension the units in which it may be cut on the way; none: it is
+/// not.
 using ConversionUnits = std::vector<llvm::SmallVector<int64_t, 2>>;
 
 /// The layouts of one tensor and the conversions between them, grown as it is
-/// asked. Searches from one layout are kept and resumed; the answer to a question
-/// does not depend on earlier ones.
+/// asked. Searches from one layout are kept and resumed; the answer to a
+/// question does not depend on earlier ones.
 class ConversionGraph;
 
 /// Answers are kept, so repeated layers cost nothing.
@@ -79,7 +82,8 @@ public:
   ~Conversions();
 
   /// The cheapest path; among equals the one with the fewest steps.
-  ConversionPath pathBetween(const TensorInfo &tensor, const Layout &from, const Layout &to);
+  ConversionPath pathBetween(const TensorInfo &tensor, const Layout &from,
+                             const Layout &to);
   Time cost(const TensorInfo &tensor, const Layout &from, const Layout &to);
 
   const MeshShape mesh;
@@ -91,11 +95,13 @@ private:
     ConversionUnits units;
     std::unique_ptr<ConversionGraph> graph;
   };
-  ConversionGraph &graphOf(const TensorInfo &tensor, const Layout &from, const Layout &to);
+  ConversionGraph &graphOf(const TensorInfo &tensor, const Layout &from,
+                           const Layout &to);
   std::vector<Entry> graphs;
 };
 
-/// What the ranks do from one state to another; nothing if there is no such step.
+/// What the ranks do from one state to another; nothing if there is no such
+/// step.
 std::optional<Transfer> transferBetween(Kind from, Kind to);
 
 /// "all_reduce", "all_gather", ...; "" for what stays on the rank.

@@ -53,9 +53,11 @@ Time rings(const Machine &machine, const std::vector<int> &axes, int64_t bytes,
   Time total = machine.launch;
   Wide inner = 1;
   for (const Level &level : levels) {
-    Time steps = scaled(Wide(passes) * Wide(level.ranks - 1), Wide(level.link.alpha), 1);
+    Time steps =
+        scaled(Wide(passes) * Wide(level.ranks - 1), Wide(level.link.alpha), 1);
     Time data = scaled(Wide(passes) * Wide(bytes) * Wide(level.ranks - 1),
-                       Wide(level.link.psPerKiB), Wide(1024) * inner * Wide(level.ranks));
+                       Wide(level.link.psPerKiB),
+                       Wide(1024) * inner * Wide(level.ranks));
     total = sum(total, sum(steps, data));
     inner *= Wide(level.ranks);
   }
@@ -64,7 +66,8 @@ Time rings(const Machine &machine, const std::vector<int> &axes, int64_t bytes,
 
 } // namespace
 
-Machine Machine::cpuThreads(const std::vector<std::pair<std::string, int64_t>> &axes) {
+Machine
+Machine::cpuThreads(const std::vector<std::pair<std::string, int64_t>> &axes) {
   Machine machine;
   const Link memory{1'000'000, 204'800}; // 1 us, 5 GB/s
   for (const auto &[name, size] : axes)
@@ -76,38 +79,44 @@ Machine Machine::cpuThreads(const std::vector<std::pair<std::string, int64_t>> &
   return machine;
 }
 
-Time allReduce(const Machine &machine, const std::vector<int> &axes, int64_t bytes) {
+Time allReduce(const Machine &machine, const std::vector<int> &axes,
+               int64_t bytes) {
   return rings(machine, axes, bytes, 2);
 }
-Time allGather(const Machine &machine, const std::vector<int> &axes, int64_t bytes) {
+Time allGather(const Machine &machine, const std::vector<int> &axes,
+               int64_t bytes) {
   return rings(machine, axes, bytes, 1);
 }
-Time reduceScatter(const Machine &machine, const std::vector<int> &axes, int64_t bytes) {
+Time reduceScatter(const Machine &machine, const std::vector<int> &axes,
+                   int64_t bytes) {
   return rings(machine, axes, bytes, 1);
 }
 
-Time allToAll(const Machine &machine, const std::vector<int> &axes, int64_t bytes) {
+Time allToAll(const Machine &machine, const std::vector<int> &axes,
+              int64_t bytes) {
   std::vector<Level> levels = levelsOf(machine, axes);
   if (levels.empty())
     return 0;
   Wide all = 1;
   for (const Level &level : levels)
     all *= Wide(level.ranks);
-  // Of the bytes/all that a rank holds, (ranks - 1) * inner / all go to ranks that
-  // differ on this level but on none outside of it.
+  // Of the bytes/all that a rank holds, (ranks - 1) * inner / all go to ranks
+  // that differ on this level but on none outside of it.
   Time total = machine.launch;
   Wide inner = 1;
   for (const Level &level : levels) {
     Wide partners = Wide(level.ranks - 1);
     total = sum(total, scaled(partners, Wide(level.link.alpha), 1));
-    total = sum(total, scaled(Wide(bytes) * partners * inner, Wide(level.link.psPerKiB),
-                              Wide(1024) * all * all));
+    total =
+        sum(total, scaled(Wide(bytes) * partners * inner,
+                          Wide(level.link.psPerKiB), Wide(1024) * all * all));
     inner *= Wide(level.ranks);
   }
   return total;
 }
 
-Time permute(const Machine &machine, const std::vector<int> &axes, int64_t bytes) {
+Time permute(const Machine &machine, const std::vector<int> &axes,
+             int64_t bytes) {
   std::vector<Level> levels = levelsOf(machine, axes);
   if (levels.empty())
     return 0;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Cost.h - what collectives and products cost -------------------------===//
+//===- Cost.h - what collectives and products cost
+//-------------------------===//
 //
 // One set of cost functions for planner, explain and simulator. Times are
 // integer picoseconds, so that plans are the same on every machine.
@@ -38,8 +39,8 @@ namespace mtp::plan {
 /// them can be added without overflow, and sums saturate there.
 using Time = int64_t;
 inline constexpr Time kIllegal = (int64_t(1) << 62) - 1;
-/// No single cost is larger than this (about 18 minutes), so that a sum of a few
-/// thousand costs is still told apart from `kIllegal`.
+/// No single cost is larger than this (about 18 minutes), so that a sum of a
+/// few thousand costs is still told apart from `kIllegal`.
 inline constexpr Time kLargestCost = int64_t(1) << 50;
 
 /// a + b, saturating at kIllegal.
@@ -50,8 +51,8 @@ inline Time add(Time a, Time b) {
 
 /// What a link between neighbouring ranks does.
 struct Link {
-  Time alpha = 0;         ///< per step
-  int64_t psPerKiB = 0;   ///< per 1024 bytes
+  Time alpha = 0;       ///< per step
+  int64_t psPerKiB = 0; ///< per 1024 bytes
 };
 
 /// A mesh axis and its links. `ranksPerHost` of its ranks share a host and talk
@@ -72,27 +73,34 @@ struct Machine {
   /// Ranks that are threads of one host. The constants are those of one server
   /// core with AVX-512 (about 60 GFLOP/s in f32, half in f64, 6 G operations
   /// elsewhere) and of ranks that read each other's memory (5 GB/s each, 1 us a
-  /// step, 2 us a launch). `mtp-run --calibrate` is where other numbers come from.
-  static Machine cpuThreads(const std::vector<std::pair<std::string, int64_t>> &axes);
+  /// step, 2 us a launch). `mtp-run --calibrate` is where other numbers come
+  /// from.
+  static Machine
+  cpuThreads(const std::vector<std::pair<std::string, int64_t>> &axes);
 };
 
-/// Collectives. `bytes` is the full tensor of the group, with its padding: n times
-/// what one rank holds when sharded over the group. `axes` are indices into
-/// Machine::axes. A group of one rank costs nothing.
-Time allReduce(const Machine &machine, const std::vector<int> &axes, int64_t bytes);
-Time allGather(const Machine &machine, const std::vector<int> &axes, int64_t bytes);
-Time reduceScatter(const Machine &machine, const std::vector<int> &axes, int64_t bytes);
-Time allToAll(const Machine &machine, const std::vector<int> &axes, int64_t bytes);
-Time permute(const Machine &machine, const std::vector<int> &axes, int64_t bytes);
+/// Collectives. `bytes` is the full tensor of the group, with its padding: n
+/// times what one rank holds when sharded over the group. `axes` are indices
+/// into Machine::axes. A group of one rank costs nothing.
+Time allReduce(const Machine &machine, const std::vector<int> &axes,
+               int64_t bytes);
+Time allGather(const Machine &machine, const std::vector<int> &axes,
+               int64_t bytes);
+Time reduceScatter(const Machine &machine, const std::vector<int> &axes,
+                   int64_t bytes);
+Time allToAll(const Machine &machine, const std::vector<int> &axes,
+              int64_t bytes);
+Time permute(const Machine &machine, const std::vector<int> &axes,
+             int64_t bytes);
 
 /// What the products are computed in.
 enum class FlopKind : uint8_t { F32, F64, Other };
 
 /// `flops` floating-point operations on one rank. Only contractions (products,
 /// attention, convolutions) are charged: everything else is fused into its
-/// neighbours and reads memory that was just written, and charging it would make
-/// the planner pay a collective to split an addition. Count the local, padded
-/// sizes: a rank that computes padding takes as long as its neighbours.
+/// neighbours and reads memory that was just written, and charging it would
+/// make the planner pay a collective to split an addition. Count the local,
+/// padded sizes: a rank that computes padding takes as long as its neighbours.
 Time compute(const Machine &machine, int64_t flops, FlopKind kind);
 
 } // namespace mtp::plan

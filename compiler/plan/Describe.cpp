@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Describe.cpp - what a plan costs and does ---------------------------===//
+//===- Describe.cpp - what a plan costs and does
+//---------------------------===//
 #include "compiler/plan/Plan.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -9,8 +10,9 @@ using namespace mlir;
 
 namespace mtp::plan {
 
-void forEachConversion(func::FuncOp function, const Realization &realization,
-                       function_ref<void(Value, const ConversionStep &, OpOperand &)> visit) {
+void forEachConversion(
+    func::FuncOp function, const Realization &realization,
+    function_ref<void(Value, const ConversionStep &, OpOperand &)> visit) {
   auto visitValue = [&](Value value) {
     const ValueConversions &mine = realization[value];
     // The first use of a node: smallest position of its users.
@@ -51,24 +53,26 @@ static std::string userName(OpOperand &use) {
   return valueName(use.getOwner()->getResult(0));
 }
 
-static std::string reasonFor(const ConversionStep &step, Transfer transfer, bool backward,
-                             StringRef value, StringRef user, StringRef axis) {
+static std::string reasonFor(const ConversionStep &step, Transfer transfer,
+                             bool backward, StringRef value, StringRef user,
+                             StringRef axis) {
   std::string quoted = ("'" + value + "'").str();
   switch (transfer) {
   case Transfer::AllReduce:
     if (backward)
-      return "the gradient of " + quoted + " is the sum of what the ranks of " + axis.str() +
-             " compute";
+      return "the gradient of " + quoted + " is the sum of what the ranks of " +
+             axis.str() + " compute";
     return quoted + " is a sum over the ranks of " + axis.str();
   case Transfer::AllGather:
     if (backward)
       return "the gradient of " + quoted + " is needed whole";
     return quoted + " is needed whole by '" + user.str() + "'";
   case Transfer::ReduceScatter:
-    return (backward ? "the gradient of " : "") + quoted + " is a sum of which each rank needs a block";
+    return (backward ? "the gradient of " : "") + quoted +
+           " is a sum of which each rank needs a block";
   case Transfer::AllToAll:
-    return (backward ? "the gradient of " : "") + quoted + " is split in another dimension by '" +
-           user.str() + "'";
+    return (backward ? "the gradient of " : "") + quoted +
+           " is split in another dimension by '" + user.str() + "'";
   case Transfer::Permute:
     return quoted + " has its blocks on other ranks for '" + user.str() + "'";
   default:
@@ -76,7 +80,8 @@ static std::string reasonFor(const ConversionStep &step, Transfer transfer, bool
   }
 }
 
-static std::string conjugateName(const ConversionStep &step, const Layout &from) {
+static std::string conjugateName(const ConversionStep &step,
+                                 const Layout &from) {
   AxisState a = from.states[step.axes[0]], b = step.result.states[step.axes[0]];
   if (step.name == "mtp.permute")
     return "permute";
@@ -85,39 +90,45 @@ static std::string conjugateName(const ConversionStep &step, const Layout &from)
   return name.str();
 }
 
-static void addCollectives(func::FuncOp function, const Realization &realization,
+static void addCollectives(func::FuncOp function,
+                           const Realization &realization,
                            const Conversions &conversions, Plan &plan) {
   DenseMap<Value, Layout> at;
-  forEachConversion(function, realization, [&](Value value, const ConversionStep &step,
-                                               OpOperand &use) {
-    PredictedCollective entry;
-    entry.axis = join(conversions.mesh.names(step.axes));
-    entry.value = valueName(value);
-    entry.node = userName(use);
-    llvm::raw_string_ostream(entry.dtype) << cast<RankedTensorType>(value.getType()).getElementType();
-    auto addDirection = [&](const Traffic &traffic, bool backward) {
-      StringRef kind = collectiveName(traffic.transfer);
-      if (kind.empty())
-        return;
-      PredictedCollective mine = entry;
-      StringRef name = step.name;
-      name.consume_front("mtp.");
-      mine.op = backward ? conjugateName(step, realization[value].layout) : name.str();
-      mine.kind = kind.str();
-      mine.phase = backward ? "backward" : "forward";
-      mine.bytes = traffic.bytes;
-      mine.wireBytes = traffic.wireBytes;
-      mine.time = traffic.time;
-      mine.reason = reasonFor(step, traffic.transfer, backward, mine.value, mine.node, mine.axis);
-      plan.collectives.push_back(std::move(mine));
-    };
-    addDirection(step.forward, false);
-    addDirection(step.backward, true);
-  });
+  forEachConversion(
+      function, realization,
+      [&](Value value, const ConversionStep &step, OpOperand &use) {
+        PredictedCollective entry;
+        entry.axis = join(conversions.mesh.names(step.axes));
+        entry.value = valueName(value);
+        entry.node = userName(use);
+        llvm::raw_string_ostream(entry.dtype)
+            << cast<RankedTensorType>(value.getType()).getElementType();
+        auto addDirection = [&](const Traffic &traffic, bool backward) {
+          StringRef kind = collectiveName(traffic.transfer);
+          if (kind.empty())
+            return;
+          PredictedCollective mine = entry;
+          StringRef name = step.name;
+          name.consume_front("mtp.");
+          mine.op = backward ? conjugateName(step, realization[value].layout)
+                             : name.str();
+          mine.kind = kind.str();
+          mine.phase = backward ? "backward" : "forward";
+          mine.bytes = traffic.bytes;
+          mine.wireBytes = traffic.wireBytes;
+          mine.time = traffic.time;
+          mine.reason = reasonFor(step, traffic.transfer, backward, mine.value,
+                                  mine.node, mine.axis);
+          plan.collectives.push_back(std::move(mine));
+        };
+        addDirection(step.forward, false);
+        addDirection(step.backward, true);
+      });
 }
 
 /// "column parallel: 2 blocks of [768, 1536]".
-static std::string splitText(Value value, const Layout &layout, const MeshShape &mesh) {
+static std::string splitText(Value value, const Layout &layout,
+                             const MeshShape &mesh) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
   int64_t blocks = 1;
   for (auto [axis, state] : llvm::enumerate(layout.states))
@@ -130,13 +141,17 @@ static std::string splitText(Value value, const Layout &layout, const MeshShape 
     if (shape.size() < 2 || text == "vocabulary parallel")
       break;
     auto sharding = dyn_cast<ShardingOpInterface>(use.getOwner());
-    auto rule = sharding ? sharding.getShardingRule() : FailureOr<ShardingRule>(failure());
+    auto rule = sharding ? sharding.getShardingRule()
+                         : FailureOr<ShardingRule>(failure());
     for (auto [dim, cut] : llvm::enumerate(layout.dims)) {
-      if (cut.axes.empty() || failed(rule) || rule->operands[use.getOperandNumber()][dim].empty())
+      if (cut.axes.empty() || failed(rule) ||
+          rule->operands[use.getOperandNumber()][dim].empty())
         continue;
       int factor = rule->operands[use.getOperandNumber()][dim].front();
       bool kept = llvm::any_of(rule->results, [&](const TensorFactors &tensor) {
-        return llvm::any_of(tensor, [&](auto &factors) { return llvm::is_contained(factors, factor); });
+        return llvm::any_of(tensor, [&](auto &factors) {
+          return llvm::is_contained(factors, factor);
+        });
       });
       text = rule->factors[factor].indexed ? "vocabulary parallel"
              : kept                        ? "column parallel"
@@ -149,7 +164,8 @@ static std::string splitText(Value value, const Layout &layout, const MeshShape 
   return text + "]";
 }
 
-LogicalResult describe(func::FuncOp function, Plan &plan, Conversions &conversions) {
+LogicalResult describe(func::FuncOp function, Plan &plan,
+                       Conversions &conversions) {
   auto realization = Realization::of(function, plan, conversions);
   if (failed(realization))
     return failure();
@@ -158,7 +174,8 @@ LogicalResult describe(func::FuncOp function, Plan &plan, Conversions &conversio
   plan.cost = realization->cost();
   plan.allReplicated = 0;
   DenseSet<Value> free = valuesWithoutCotangent(function);
-  for (auto [op, planned] : llvm::zip_equal(function.getBody().front().without_terminator(), plan.ops)) {
+  for (auto [op, planned] : llvm::zip_equal(
+           function.getBody().front().without_terminator(), plan.ops)) {
     auto rule = cast<ShardingOpInterface>(op).getShardingRule();
     if (rule->anyState) {
       if (!isParameter(&op, *rule))
@@ -173,25 +190,31 @@ LogicalResult describe(func::FuncOp function, Plan &plan, Conversions &conversio
       TensorInfo info = tensorInfo(value, true);
       weight.bytes = type.getNumElements() * info.elementBytes;
       weight.bytesPerRank = info.elementBytes;
-      for (int64_t extent : planned.results[0].localShape(type.getShape(), plan.mesh))
+      for (int64_t extent :
+           planned.results[0].localShape(type.getShape(), plan.mesh))
         weight.bytesPerRank *= extent;
       plan.weights.push_back(std::move(weight));
       continue;
     }
-    bool cotangent = llvm::any_of(op.getResults(), [&](Value v) { return !free.contains(v); });
+    bool cotangent = llvm::any_of(op.getResults(),
+                                  [&](Value v) { return !free.contains(v); });
     Strategy strategy;
     strategy.operands = planned.operands;
     strategy.results = planned.results;
-    plan.cost = add(plan.cost, computeTime(&op, strategy, cotangent, conversions));
+    plan.cost =
+        add(plan.cost, computeTime(&op, strategy, cotangent, conversions));
     auto whole = [&](ValueRange values) {
       SmallVector<Layout, 3> layouts;
       for (Value value : values)
-        layouts.push_back(Layout(plan.mesh.size(), int(cast<RankedTensorType>(value.getType()).getRank())));
+        layouts.push_back(
+            Layout(plan.mesh.size(),
+                   int(cast<RankedTensorType>(value.getType()).getRank())));
       return layouts;
     };
     strategy.operands = whole(op.getOperands());
     strategy.results = whole(op.getResults());
-    plan.allReplicated = add(plan.allReplicated, computeTime(&op, strategy, cotangent, conversions));
+    plan.allReplicated = add(
+        plan.allReplicated, computeTime(&op, strategy, cotangent, conversions));
   }
   addCollectives(function, *realization, conversions, plan);
   return success();

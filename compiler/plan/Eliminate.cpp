@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Eliminate.cpp - order, buckets and messages of the solver -----------===//
+//===- Eliminate.cpp - order, buckets and messages of the solver
+//-----------===//
 #include "compiler/plan/Solver.h"
 
 #include <algorithm>
@@ -13,7 +14,8 @@ namespace {
 /// The undirected graph of the variables that are left.
 class Graph {
 public:
-  explicit Graph(const Problem &problem) : neighbours(problem.variables.size()) {
+  explicit Graph(const Problem &problem)
+      : neighbours(problem.variables.size()) {
     for (const Pair &pair : problem.pairs)
       connect(pair.a, pair.b);
   }
@@ -34,8 +36,8 @@ public:
     return missing;
   }
 
-  /// Removes `v`, joins its neighbours, and adds to `changed` every variable whose
-  /// fill may be another now.
+  /// Removes `v`, joins its neighbours, and adds to `changed` every variable
+  /// whose fill may be another now.
   void remove(int v, std::set<int> &changed) {
     std::vector<int> around = neighbours[v];
     for (int u : around) {
@@ -46,9 +48,10 @@ public:
     for (size_t i = 0; i < around.size(); ++i)
       for (size_t j = i + 1; j < around.size(); ++j)
         if (connect(around[i], around[j]))
-          std::set_intersection(neighbours[around[i]].begin(), neighbours[around[i]].end(),
-                                neighbours[around[j]].begin(), neighbours[around[j]].end(),
-                                std::inserter(changed, changed.end()));
+          std::set_intersection(
+              neighbours[around[i]].begin(), neighbours[around[i]].end(),
+              neighbours[around[j]].begin(), neighbours[around[j]].end(),
+              std::inserter(changed, changed.end()));
     neighbours[v].clear();
   }
 
@@ -108,11 +111,12 @@ bool Solver::orderVariables() {
       failure.kind = SolverError::TooWide;
       failure.variables = graph.around(v);
       failure.variables.push_back(v);
-      failure.message = "the choices of " + std::to_string(failure.variables.size()) +
-                        " ops depend on each other (" + std::to_string(table) +
-                        " combinations here, " + std::to_string(allEntries) +
-                        " up to here; limits are " + std::to_string(options.tableLimit) +
-                        " and " + std::to_string(options.workLimit) + "):";
+      failure.message =
+          "the choices of " + std::to_string(failure.variables.size()) +
+          " ops depend on each other (" + std::to_string(table) +
+          " combinations here, " + std::to_string(allEntries) +
+          " up to here; limits are " + std::to_string(options.tableLimit) +
+          " and " + std::to_string(options.workLimit) + "):";
       for (int u : failure.variables)
         failure.message += " " + problem.variables[u].name;
       return false;
@@ -133,7 +137,8 @@ bool Solver::orderVariables() {
   }
   // Scopes list the variable that goes last first.
   for (auto &scope : around)
-    std::sort(scope.begin(), scope.end(), [&](int a, int b) { return ranks[a] > ranks[b]; });
+    std::sort(scope.begin(), scope.end(),
+              [&](int a, int b) { return ranks[a] > ranks[b]; });
   order = std::move(sequence);
   rankOf = std::move(ranks);
   scopes = std::move(around);
@@ -162,7 +167,8 @@ bool Solver::eliminate() {
     factor.entries.resize(rows * columns);
     for (size_t i = 0; i < rows; ++i)
       for (size_t j = 0; j < columns; ++j)
-        factor.entries[swapped ? j * rows + i : i * columns + j] = pair.table[i * columns + j];
+        factor.entries[swapped ? j * rows + i : i * columns + j] =
+            pair.table[i * columns + j];
     buckets[rankOf[early]].factors.push_back(std::move(factor));
   }
 
@@ -178,7 +184,8 @@ bool Solver::eliminate() {
       failure.kind = SolverError::Infeasible;
       failure.variables = bucket.scope;
       failure.variables.push_back(bucket.variable);
-      failure.message = "no legal choice for " + problem.variables[bucket.variable].name;
+      failure.message =
+          "no legal choice for " + problem.variables[bucket.variable].name;
       if (!bucket.scope.empty())
         failure.message += " beside";
       for (int v : bucket.scope)
@@ -196,8 +203,10 @@ bool Solver::eliminate() {
 }
 
 /// Walks the neighbours' assignments depth first and keeps, at each depth, the
-/// sum of the tables that are fixed so far as one row over the bucket's variable.
-void Solver::fillMessage(const Bucket &bucket, std::vector<Time> &message) const {
+/// sum of the tables that are fixed so far as one row over the bucket's
+/// variable.
+void Solver::fillMessage(const Bucket &bucket,
+                         std::vector<Time> &message) const {
   const size_t depth = bucket.scope.size();
   const size_t strategies = problem.variables[bucket.variable].unary.size();
   std::vector<size_t> sizes(depth), below(depth + 1, 1);
@@ -210,7 +219,8 @@ void Solver::fillMessage(const Bucket &bucket, std::vector<Time> &message) const
   // strides[f][d]: what one step of neighbour d moves in factor f.
   // ready[d]: factors whose last neighbour is d; ready of `depth` unused.
   size_t factors = bucket.factors.size();
-  std::vector<std::vector<size_t>> strides(factors, std::vector<size_t>(depth, 0));
+  std::vector<std::vector<size_t>> strides(factors,
+                                           std::vector<size_t>(depth, 0));
   std::vector<std::vector<int>> ready(depth);
   std::vector<Time> base(strategies, 0);
   for (size_t f = 0; f < factors; ++f) {
@@ -218,8 +228,9 @@ void Solver::fillMessage(const Bucket &bucket, std::vector<Time> &message) const
     size_t stride = strategies;
     int last = -1;
     for (size_t i = factor.scope.size() - 1; i-- > 0;) {
-      size_t d = std::find(bucket.scope.begin(), bucket.scope.end(), factor.scope[i]) -
-                 bucket.scope.begin();
+      size_t d =
+          std::find(bucket.scope.begin(), bucket.scope.end(), factor.scope[i]) -
+          bucket.scope.begin();
       strides[f][d] = stride;
       stride *= sizes[d];
       last = std::max(last, int(d));
@@ -232,7 +243,8 @@ void Solver::fillMessage(const Bucket &bucket, std::vector<Time> &message) const
   }
 
   std::vector<std::vector<Time>> rows(depth + 1, base);
-  std::vector<std::vector<size_t>> offsets(depth + 1, std::vector<size_t>(factors, 0));
+  std::vector<std::vector<size_t>> offsets(depth + 1,
+                                           std::vector<size_t>(factors, 0));
   auto descend = [&](auto &&self, size_t d, size_t position) -> void {
     if (d == depth) {
       message[position] = *std::min_element(rows[d].begin(), rows[d].end());
@@ -246,7 +258,8 @@ void Solver::fillMessage(const Bucket &bucket, std::vector<Time> &message) const
       Time least = kIllegal;
       std::copy(above, above + strategies, row);
       for (int f : ready[d]) {
-        const Time *entries = bucket.factors[f].entries.data() + offsets[d + 1][f];
+        const Time *entries =
+            bucket.factors[f].entries.data() + offsets[d + 1][f];
         for (size_t s = 0; s < strategies; ++s)
           row[s] = add(row[s], entries[s]);
       }

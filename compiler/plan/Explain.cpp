@@ -21,8 +21,9 @@ static std::string micros(Time time) {
 }
 
 /// The cheapest alternative whose layout satisfies `wanted`.
-static const Model::Alternative *best(const std::vector<Model::Alternative> &all,
-                                      function_ref<bool(const Layout &)> wanted) {
+static const Model::Alternative *
+best(const std::vector<Model::Alternative> &all,
+     function_ref<bool(const Layout &)> wanted) {
   const Model::Alternative *found = nullptr;
   for (const Model::Alternative &alternative : all)
     if (alternative.total < kIllegal && wanted(alternative.layout) &&
@@ -31,54 +32,61 @@ static const Model::Alternative *best(const std::vector<Model::Alternative> &all
   return found;
 }
 
-static void explainCollectives(func::FuncOp function, const Model &model, const Solver &solver,
+static void explainCollectives(func::FuncOp function, const Model &model,
+                               const Solver &solver,
                                const std::vector<std::vector<Time>> &marginals,
                                const Realization &realization, Plan &plan) {
   DenseMap<Operation *, int> position;
   for (Operation &op : function.getBody().front().without_terminator())
     position[&op] = int(position.size());
   size_t next = 0;
-  forEachConversion(function, realization, [&](Value value, const ConversionStep &step,
-                                               OpOperand &use) {
-    // Without this conversion either the value or the use has another layout.
-    const Layout &produced = realization[value].layout;
-    auto ofValue = model.alternatives(value, marginals);
-    const Model::Alternative *other =
-        best(ofValue, [&](const Layout &layout) { return layout != produced; });
-    std::string words;
-    if (other)
-      words = "'" + valueName(value) + "' as " + quoted(other->layout, plan.mesh);
-    Time total = other ? other->total : kIllegal;
-    auto it = position.find(use.getOwner());
-    std::vector<Model::Alternative> ofUse;
-    if (it != position.end()) {
-      ofUse = model.alternatives(use, marginals);
-      const Layout &read = plan.ops[it->second].operands[use.getOperandNumber()];
-      const Model::Alternative *otherRead =
-          best(ofUse, [&](const Layout &layout) { return layout != read; });
-      if (otherRead && otherRead->total < total) {
-        total = otherRead->total;
-        words = "'" + valueName(use.getOwner()->getResult(0)) + "' reads '" + valueName(value) +
-                "' as " + quoted(otherRead->layout, plan.mesh);
-      }
-    }
-    Time regret = total >= kIllegal ? kIllegal : total - solver.optimum();
-    if (regret >= kPenalty / 2) {
-      words = "none: every other way moves a weight";
-      regret = 0;
-    }
-    for (const Traffic *traffic : {&step.forward, &step.backward}) {
-      if (collectiveName(traffic->transfer).empty())
-        continue;
-      plan.collectives[next].runnerUp = words;
-      plan.collectives[next].regret = regret;
-      ++next;
-    }
-  });
+  forEachConversion(
+      function, realization,
+      [&](Value value, const ConversionStep &step, OpOperand &use) {
+        // Without this conversion either the value or the use has another
+        // layout.
+        const Layout &produced = realization[value].layout;
+        auto ofValue = model.alternatives(value, marginals);
+        const Model::Alternative *other = best(
+            ofValue, [&](const Layout &layout) { return layout != produced; });
+        std::string words;
+        if (other)
+          words = "'" + valueName(value) + "' as " +
+                  quoted(other->layout, plan.mesh);
+        Time total = other ? other->total : kIllegal;
+        auto it = position.find(use.getOwner());
+        std::vector<Model::Alternative> ofUse;
+        if (it != position.end()) {
+          ofUse = model.alternatives(use, marginals);
+          const Layout &read =
+              plan.ops[it->second].operands[use.getOperandNumber()];
+          const Model::Alternative *otherRead =
+              best(ofUse, [&](const Layout &layout) { return layout != read; });
+          if (otherRead && otherRead->total < total) {
+            total = otherRead->total;
+            words = "'" + valueName(use.getOwner()->getResult(0)) +
+                    "' reads '" + valueName(value) + "' as " +
+                    quoted(otherRead->layout, plan.mesh);
+          }
+        }
+        Time regret = total >= kIllegal ? kIllegal : total - solver.optimum();
+        if (regret >= kPenalty / 2) {
+          words = "none: every other way moves a weight";
+          regret = 0;
+        }
+        for (const Traffic *traffic : {&step.forward, &step.backward}) {
+          if (collectiveName(traffic->transfer).empty())
+            continue;
+          plan.collectives[next].runnerUp = words;
+          plan.collectives[next].regret = regret;
+          ++next;
+        }
+      });
 }
 
 /// Why a value is whole on an axis.
-static void explainWhole(func::FuncOp function, const Model &model, const Solver &solver,
+static void explainWhole(func::FuncOp function, const Model &model,
+                         const Solver &solver,
                          const std::vector<std::vector<Time>> &marginals,
                          const Realization &realization, Plan &plan) {
   auto explainValue = [&](Value value, bool isParameter) {
@@ -88,23 +96,26 @@ static void explainWhole(func::FuncOp function, const Model &model, const Solver
     auto all = model.alternatives(value, marginals);
     for (const AxisGroup &group : groupsOf(plan.mesh)) {
       if (group.size == 1 || llvm::any_of(group.parts, [&](int part) {
-            return have.states[part].kind == Kind::S || isPartial(have.states[part].kind);
+            return have.states[part].kind == Kind::S ||
+                   isPartial(have.states[part].kind);
           }))
         continue;
       const Model::Alternative *split = best(all, [&](const Layout &layout) {
-        return llvm::any_of(group.parts,
-                            [&](int part) { return layout.states[part].kind == Kind::S; });
+        return llvm::any_of(group.parts, [&](int part) {
+          return layout.states[part].kind == Kind::S;
+        });
       });
       WholeValue entry{valueName(value), group.name, "", isParameter};
       Time regret = split ? split->total - solver.optimum() : 0;
       if (!split)
         entry.why = group.isData ? "it has no batch dimension to split"
-                                 : "no dimension may be split: they are batch, tokens, or used whole";
+                                 : "no dimension may be split: they are batch, "
+                                   "tokens, or used whole";
       else if (regret >= kPenalty / 2)
         entry.why = "splitting it would move a weight";
       else
-        entry.why = "splitting it (" + split->layout.text(plan.mesh) + ") would cost " +
-                    micros(regret) + " more in all";
+        entry.why = "splitting it (" + split->layout.text(plan.mesh) +
+                    ") would cost " + micros(regret) + " more in all";
       plan.whole.push_back(std::move(entry));
     }
   };
@@ -143,8 +154,8 @@ std::string explainText(const Plan &plan) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << "plan for mesh " << meshText(plan) << " (" << plan.origin << ")\n";
-  os << "  predicted, forward and backward: " << micros(plan.cost) << "; everything replicated: "
-     << micros(plan.allReplicated) << "\n";
+  os << "  predicted, forward and backward: " << micros(plan.cost)
+     << "; everything replicated: " << micros(plan.allReplicated) << "\n";
   for (const std::string &note : plan.notes)
     os << "  " << note << "\n";
   os << "weights\n";
@@ -153,18 +164,20 @@ std::string explainText(const Plan &plan) {
        << (weight.layout.empty() ? "" : "  <" + weight.layout + ">") << "\n";
   os << "collectives\n";
   for (const PredictedCollective &c : plan.collectives) {
-    os << "  " << c.phase << " " << c.op << " on " << c.axis << " of '" << c.value << "' for '"
-       << c.node << "': " << c.bytes << " bytes, " << micros(c.time) << "; " << c.reason;
+    os << "  " << c.phase << " " << c.op << " on " << c.axis << " of '"
+       << c.value << "' for '" << c.node << "': " << c.bytes << " bytes, "
+       << micros(c.time) << "; " << c.reason;
     if (!c.runnerUp.empty())
-      os << "; runner-up: " << c.runnerUp << ", " << micros(c.regret) << " more";
+      os << "; runner-up: " << c.runnerUp << ", " << micros(c.regret)
+         << " more";
     os << "\n";
   }
   bool first = true;
   for (const WholeValue &whole : plan.whole) {
     if (!whole.isParameter)
       continue;
-    os << (first ? "weights that stayed whole\n" : "") << "  " << whole.value << " on "
-       << whole.axis << ": " << whole.why << "\n";
+    os << (first ? "weights that stayed whole\n" : "") << "  " << whole.value
+       << " on " << whole.axis << ": " << whole.why << "\n";
     first = false;
   }
   return text;
@@ -184,12 +197,14 @@ nlohmann::json explainJson(const Plan &plan) {
                  {"collectives", json::array()},
                  {"whole", json::array()}};
   for (const PredictedWeight &weight : plan.weights)
-    result["weights"].push_back({{"name", weight.name},
-                                 {"layout", weight.layout},
-                                 {"how", weight.how},
-                                 {"shape", std::vector<int64_t>(weight.shape.begin(), weight.shape.end())},
-                                 {"bytes", weight.bytes},
-                                 {"bytes_per_rank", weight.bytesPerRank}});
+    result["weights"].push_back(
+        {{"name", weight.name},
+         {"layout", weight.layout},
+         {"how", weight.how},
+         {"shape",
+          std::vector<int64_t>(weight.shape.begin(), weight.shape.end())},
+         {"bytes", weight.bytes},
+         {"bytes_per_rank", weight.bytesPerRank}});
   for (const PredictedCollective &c : plan.collectives)
     result["collectives"].push_back({{"op", c.op},
                                      {"kind", c.kind},
@@ -205,8 +220,10 @@ nlohmann::json explainJson(const Plan &plan) {
                                      {"runner_up", c.runnerUp},
                                      {"regret_us", us(c.regret)}});
   for (const WholeValue &whole : plan.whole)
-    result["whole"].push_back(
-        {{"value", whole.value}, {"axis", whole.axis}, {"why", whole.why}, {"parameter", whole.isParameter}});
+    result["whole"].push_back({{"value", whole.value},
+                               {"axis", whole.axis},
+                               {"why", whole.why},
+                               {"parameter", whole.isParameter}});
   return result;
 }
 

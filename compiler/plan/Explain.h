@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Explain.h - why a plan is as it is ----------------------------------===//
+//===- Explain.h - why a plan is as it is
+//----------------------------------===//
 //
-// Answers come from the solver's min-marginals: the exact least cost of the whole
-// plan with one choice forced (global regret), not from local comparisons.
+// Answers come from the solver's min-marginals: the exact least cost of the
+// whole plan with one choice forced (global regret), not from local
+// comparisons.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_PLAN_EXPLAIN_H
@@ -13,10 +15,10 @@
 
 namespace mtp::plan {
 
-/// Fills the runner-up and regret of each collective, and a note for every value
-/// that stayed whole on an axis.
-void explain(mlir::func::FuncOp function, const Model &model, const Solver &solver,
-             Conversions &conversions, Plan &plan);
+/// Fills the runner-up and regret of each collective, and a note for every
+/// value that stayed whole on an axis.
+void explain(mlir::func::FuncOp function, const Model &model,
+             const Solver &solver, Conversions &conversions, Plan &plan);
 
 } // namespace mtp::plan
 

@@ -32,9 +32,10 @@ void addType(StableHash &hash, Type type) {
 }
 
 bool sameStrategies(const OpSpace &a, const OpSpace &b) {
-  return llvm::equal(a.strategies, b.strategies, [](const Strategy &x, const Strategy &y) {
-    return x.operands == y.operands && x.results == y.results;
-  });
+  return llvm::equal(
+      a.strategies, b.strategies, [](const Strategy &x, const Strategy &y) {
+        return x.operands == y.operands && x.results == y.results;
+      });
 }
 
 /// Position of `id`, appended if it is new.
@@ -47,10 +48,10 @@ int indexOf(std::vector<int> &ids, int id) {
 
 } // namespace
 
-Model::Model(func::FuncOp function, const Space &space, Conversions &conversions,
-             Objective objective)
-    : function(function), space(space), conversions(conversions), objective(objective),
-      free(valuesWithoutCotangent(function)) {
+Model::Model(func::FuncOp function, const Space &space,
+             Conversions &conversions, Objective objective)
+    : function(function), space(space), conversions(conversions),
+      objective(objective), free(valuesWithoutCotangent(function)) {
   addUnits();
   addValues();
   findWeights();
@@ -108,8 +109,8 @@ int Model::unitOf(Value value) const {
 }
 
 /// Hash of what makes ops equal users of shared parameters: the op, those
-/// parameters, and how the other operands come from the nearest such users, a few
-/// ops deep. 0 if the op does not depend on shared parameters.
+/// parameters, and how the other operands come from the nearest such users, a
+/// few ops deep. 0 if the op does not depend on shared parameters.
 ///
 ///   layer 3: matmul(x3, Wq)        color(matmul, Wq)   whatever x3 is
 ///            add(.., reshape(..))  from the colors of its operands
@@ -149,7 +150,7 @@ uint64_t Model::colorOf(Operation *op) {
       depends |= it != colors.end();
       hash.add(it != colors.end() ? it->second[depth - 1]
                : before           ? structures.lookup(before)
-                                  : cast<BlockArgument>(operand).getArgNumber());
+                        : cast<BlockArgument>(operand).getArgNumber());
     }
     mine[depth] = hash.state | 1;
   }
@@ -189,7 +190,8 @@ void Model::addUnits() {
     stored(argument, ops);
     StableHash hash;
     hash.add(uint64_t(argument.getArgNumber()));
-    unitOfInput[argument] = addVariable(std::move(ops), hash.state, valueName(argument));
+    unitOfInput[argument] =
+        addVariable(std::move(ops), hash.state, valueName(argument));
   }
   for (Operation &op : function.getBody().front().without_terminator()) {
     uint64_t hash = structureOf(&op);
@@ -215,9 +217,11 @@ void Model::addUnits() {
     unitOfOp[&op] = index;
     const Unit &unit = units[index];
     Variable &variable = tables.variables[unit.variable];
-    bool cotangent = llvm::any_of(op.getResults(), [&](Value v) { return !free.contains(v); });
+    bool cotangent = llvm::any_of(op.getResults(),
+                                  [&](Value v) { return !free.contains(v); });
     if (!unit.space.rule.anyState)
-      for (auto [cost, strategy] : llvm::zip_equal(variable.unary, unit.space.strategies))
+      for (auto [cost, strategy] :
+           llvm::zip_equal(variable.unary, unit.space.strategies))
         cost = add(cost, computeTime(&op, strategy, cotangent, conversions));
   }
 }
@@ -235,11 +239,13 @@ void Model::addValues() {
     model.info = tensorInfo(value, !free.contains(value));
     for (OpOperand &use : value.getUses()) {
       Operation *user = use.getOwner();
-      model.uses.push_back({&use, user == block.getTerminator() ? -1 : unitOfOp.lookup(user)});
+      model.uses.push_back(
+          {&use, user == block.getTerminator() ? -1 : unitOfOp.lookup(user)});
     }
     llvm::sort(model.uses, [&](const Use &a, const Use &b) {
       auto key = [&](const Use &use) {
-        return std::pair(position.at(use.operand->getOwner()), use.operand->getOperandNumber());
+        return std::pair(position.at(use.operand->getOwner()),
+                         use.operand->getOperandNumber());
       };
       return key(a) < key(b);
     });
@@ -249,8 +255,8 @@ void Model::addValues() {
       infos.push_back(model.info);
     if (model.unit >= 0)
       for (size_t x = 0; x < units[model.unit].space.strategies.size(); ++x)
-        model.producedOf.push_back(
-            indexOf(model.produced, units[model.unit].resultId(int(x), result)));
+        model.producedOf.push_back(indexOf(
+            model.produced, units[model.unit].resultId(int(x), result)));
     modelOf[value] = int(values.size());
     values.push_back(std::move(model));
   };
@@ -261,7 +267,8 @@ void Model::addValues() {
       addValue(result, result.getResultNumber());
 }
 
-/// Weights: trainable parameters of rank >= 2 of at least a thousandth of the largest.
+/// Weights: trainable parameters of rank >= 2 of at least a thousandth of the
+/// largest.
 void Model::findWeights() {
   if (objective == Objective::Time)
     return;
@@ -272,15 +279,17 @@ void Model::findWeights() {
   auto isCandidate = [&](const ValueModel &value) {
     auto parameter = value.value.getDefiningOp<ParameterOp>();
     return value.unit >= 0 && units[value.unit].space.op &&
-           units[value.unit].space.rule.anyState && value.info.shape.size() >= 2 &&
-           value.info.cotangent && parameter && trainable.lookup(parameter.getSource()).trainable;
+           units[value.unit].space.rule.anyState &&
+           value.info.shape.size() >= 2 && value.info.cotangent && parameter &&
+           trainable.lookup(parameter.getSource()).trainable;
   };
   int64_t largest = 0;
   for (const ValueModel &value : values)
     if (isCandidate(value))
       largest = std::max(largest, elements(value));
   for (ValueModel &value : values)
-    value.isWeight = isCandidate(value) && elements(value) >= (largest + 999) / 1000;
+    value.isWeight =
+        isCandidate(value) && elements(value) >= (largest + 999) / 1000;
 }
 
 //===----------------------------------------------------------------------===//
@@ -292,10 +301,11 @@ bool Model::restrict(Value value, function_ref<bool(const Layout &)> fits) {
   if (index < 0)
     return true;
   const Unit &unit = units[index];
-  unsigned result = isa<OpResult>(value) ? cast<OpResult>(value).getResultNumber() : 0;
+  unsigned result =
+      isa<OpResult>(value) ? cast<OpResult>(value).getResultNumber() : 0;
   bool any = false;
-  for (auto [cost, strategy] :
-       llvm::zip_equal(tables.variables[unit.variable].unary, unit.space.strategies)) {
+  for (auto [cost, strategy] : llvm::zip_equal(
+           tables.variables[unit.variable].unary, unit.space.strategies)) {
     if (!fits(strategy.results[result]))
       cost = kIllegal;
     any |= cost < kIllegal;
@@ -303,11 +313,12 @@ bool Model::restrict(Value value, function_ref<bool(const Layout &)> fits) {
   return any;
 }
 
-bool Model::restrict(OpOperand &operand, function_ref<bool(const Layout &)> fits) {
+bool Model::restrict(OpOperand &operand,
+                     function_ref<bool(const Layout &)> fits) {
   const Unit &unit = units[unitOfOp.lookup(operand.getOwner())];
   bool any = false;
-  for (auto [cost, strategy] :
-       llvm::zip_equal(tables.variables[unit.variable].unary, unit.space.strategies)) {
+  for (auto [cost, strategy] : llvm::zip_equal(
+           tables.variables[unit.variable].unary, unit.space.strategies)) {
     if (!fits(strategy.operands[operand.getOperandNumber()]))
       cost = kIllegal;
     any |= cost < kIllegal;
@@ -351,26 +362,30 @@ void Model::addPair(int a, int b, function_ref<Time(int, int)> cost) {
   table.resize(size_t(rows) * columns, 0);
   for (int x = 0; x < rows; ++x)
     for (int y = 0; y < columns; ++y) {
-      Time &entry = table[swap ? size_t(y) * rows + x : size_t(x) * columns + y];
+      Time &entry =
+          table[swap ? size_t(y) * rows + x : size_t(x) * columns + y];
       entry = add(entry, cost(x, y));
     }
 }
 
 /// A weight is read as it is stored on every axis but dp.
-Time Model::usePenalty(const ValueModel &value, const Layout &stored, const Layout &read) const {
+Time Model::usePenalty(const ValueModel &value, const Layout &stored,
+                       const Layout &read) const {
   if (!value.isWeight)
     return 0;
   for (const AxisGroup &group : space.axisGroups())
     for (int part : group.parts)
       if (!group.isData && !(stored.states[part] == read.states[part]) &&
-          (stored.states[part].kind == Kind::S || read.states[part].kind == Kind::S))
+          (stored.states[part].kind == Kind::S ||
+           read.states[part].kind == Kind::S))
         return kPenalty;
   return 0;
 }
 
 /// A weight is stored split on every axis but dp; a table that is looked up by
 /// index along the indexed dimension.
-Time Model::storagePenalty(const ValueModel &value, const Layout &stored) const {
+Time Model::storagePenalty(const ValueModel &value,
+                           const Layout &stored) const {
   if (!value.isWeight)
     return 0;
   int indexed = -1;
@@ -378,7 +393,8 @@ Time Model::storagePenalty(const ValueModel &value, const Layout &stored) const 
     if (use.unit < 0)
       continue;
     const ShardingRule &rule = units[use.unit].space.rule;
-    for (auto [dim, factors] : llvm::enumerate(rule.operands[use.operand->getOperandNumber()]))
+    for (auto [dim, factors] :
+         llvm::enumerate(rule.operands[use.operand->getOperandNumber()]))
       if (factors.size() == 1 && rule.factors[factors[0]].indexed &&
           rule.factors[factors[0]].kind == FactorKind::Parallel)
         indexed = int(dim);
@@ -401,17 +417,20 @@ void Model::addSingleUse(ValueModel &value) {
   const Unit &unit = units[value.unit];
   if (use.unit < 0) {
     for (size_t x = 0; x < value.producedOf.size(); ++x)
-      addUnary(unit.variable, int(x), outputCost(value, value.produced[value.producedOf[x]]));
+      addUnary(unit.variable, int(x),
+               outputCost(value, value.produced[value.producedOf[x]]));
     return;
   }
   std::vector<int> required, requiredOf;
   const Unit &user = units[use.unit];
   for (size_t y = 0; y < user.space.strategies.size(); ++y)
-    requiredOf.push_back(indexOf(required, user.operandId(int(y), use.operand->getOperandNumber())));
+    requiredOf.push_back(indexOf(
+        required, user.operandId(int(y), use.operand->getOperandNumber())));
   std::vector<Time> table;
   for (int from : value.produced)
     for (int to : required)
-      table.push_back(add(pathCost(value, from, to), usePenalty(value, layouts[from], layouts[to])));
+      table.push_back(add(pathCost(value, from, to),
+                          usePenalty(value, layouts[from], layouts[to])));
   addPair(unit.variable, user.variable, [&](int x, int y) {
     return table[value.producedOf[x] * required.size() + requiredOf[y]];
   });
@@ -427,8 +446,8 @@ void Model::addCopy(ValueModel &value) {
       continue;
     const Unit &user = units[use.unit];
     for (size_t y = 0; y < user.space.strategies.size(); ++y)
-      requiredOf[index].push_back(
-          indexOf(copies, user.operandId(int(y), use.operand->getOperandNumber())));
+      requiredOf[index].push_back(indexOf(
+          copies, user.operandId(int(y), use.operand->getOperandNumber())));
   }
   std::vector<int> key{value.unit, int(value.result)};
   for (const Use &use : value.uses) {
@@ -449,7 +468,8 @@ void Model::addCopy(ValueModel &value) {
       variable.unary.push_back(cost);
     }
   }
-  auto [known, isNew] = copyVariables.try_emplace(key, int(tables.variables.size()));
+  auto [known, isNew] =
+      copyVariables.try_emplace(key, int(tables.variables.size()));
   value.variable = known->second;
   if (isNew)
     tables.variables.push_back(std::move(variable));
@@ -481,13 +501,16 @@ void Model::addCopy(ValueModel &value) {
         auto [produced, copy] = value.states[state];
         Time cost = pathCost(value, value.produced[produced], copies[required]);
         if (copy >= 0)
-          cost = std::min(cost, pathCost(value, copies[copy], copies[required]));
+          cost =
+              std::min(cost, pathCost(value, copies[copy], copies[required]));
         table[state * copies.size() + required] =
-            add(cost, usePenalty(value, layouts[value.produced[produced]], layouts[copies[required]]));
+            add(cost, usePenalty(value, layouts[value.produced[produced]],
+                                 layouts[copies[required]]));
       }
-    addPair(value.variable, units[use.unit].variable, [&, i = index](int state, int y) {
-      return table[size_t(state) * copies.size() + requiredOf[i][y]];
-    });
+    addPair(value.variable, units[use.unit].variable,
+            [&, i = index](int state, int y) {
+              return table[size_t(state) * copies.size() + requiredOf[i][y]];
+            });
   }
 }
 
@@ -500,7 +523,8 @@ void Model::build() {
           continue;
         const auto &strategies = units[use.unit].space.strategies;
         for (size_t x = 0; x < strategies.size(); ++x)
-          for (AxisState state : strategies[x].operands[use.operand->getOperandNumber()].states)
+          for (AxisState state :
+               strategies[x].operands[use.operand->getOperandNumber()].states)
             if (state.kind == Kind::PMax || state.kind == Kind::PMin)
               addUnary(units[use.unit].variable, int(x), kIllegal);
       }
@@ -509,7 +533,8 @@ void Model::build() {
     if (value.isWeight)
       for (size_t x = 0; x < value.producedOf.size(); ++x)
         addUnary(units[value.unit].variable, int(x),
-                 storagePenalty(value, layouts[value.produced[value.producedOf[x]]]));
+                 storagePenalty(value,
+                                layouts[value.produced[value.producedOf[x]]]));
     if (value.uses.size() == 1)
       addSingleUse(value);
     else if (value.uses.size() > 1)
@@ -562,7 +587,8 @@ Plan Model::decode(ArrayRef<int> assignment) const {
   return plan;
 }
 
-static void addAlternative(std::vector<Model::Alternative> &all, const Layout &layout, Time total) {
+static void addAlternative(std::vector<Model::Alternative> &all,
+                           const Layout &layout, Time total) {
   for (Model::Alternative &known : all)
     if (known.layout == layout) {
       known.total = std::min(known.total, total);
@@ -572,26 +598,30 @@ static void addAlternative(std::vector<Model::Alternative> &all, const Layout &l
 }
 
 std::vector<Model::Alternative>
-Model::alternatives(Value value, const std::vector<std::vector<Time>> &marginals) const {
+Model::alternatives(Value value,
+                    const std::vector<std::vector<Time>> &marginals) const {
   std::vector<Alternative> all;
   int index = unitOf(value);
   if (index < 0)
     return all;
-  unsigned result = isa<OpResult>(value) ? cast<OpResult>(value).getResultNumber() : 0;
-  for (auto [total, strategy] :
-       llvm::zip_equal(marginals[units[index].variable], units[index].space.strategies))
+  unsigned result =
+      isa<OpResult>(value) ? cast<OpResult>(value).getResultNumber() : 0;
+  for (auto [total, strategy] : llvm::zip_equal(
+           marginals[units[index].variable], units[index].space.strategies))
     addAlternative(all, strategy.results[result], total);
   return all;
 }
 
 std::vector<Model::Alternative>
-Model::alternatives(OpOperand &operand, const std::vector<std::vector<Time>> &marginals) const {
+Model::alternatives(OpOperand &operand,
+                    const std::vector<std::vector<Time>> &marginals) const {
   std::vector<Alternative> all;
   auto it = unitOfOp.find(operand.getOwner());
   if (it == unitOfOp.end())
     return all;
   const Unit &unit = units[it->second];
-  for (auto [total, strategy] : llvm::zip_equal(marginals[unit.variable], unit.space.strategies))
+  for (auto [total, strategy] :
+       llvm::zip_equal(marginals[unit.variable], unit.space.strategies))
     addAlternative(all, strategy.operands[operand.getOperandNumber()], total);
   return all;
 }

@@ -1,22 +1,24 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Model.h - planning as a pairwise cost model -------------------------===//
+//===- Model.h - planning as a pairwise cost model
+//-------------------------===//
 //
-// Variables: the strategy of every op; the storage of every parameter and input;
-// and for every value with several uses its "converted copy": a pair of the layout
-// it is produced in and the layout of one shared copy, or none.
+// Variables: the strategy of every op; the storage of every parameter and
+// input; and for every value with several uses its "converted copy": a pair of
+// the layout it is produced in and the layout of one shared copy, or none.
 //
 //   single use      pair(producer, consumer) = cost of the path
-//   several uses    pair(producer, copy)     = 0 if the layouts agree, else illegal
+//   several uses    pair(producer, copy)     = 0 if the layouts agree, else
+//   illegal
 //                   unary(copy)              = path from value to copy
 //                   pair(copy, consumer)     = cheaper path, from value or copy
 //
 // so a shared gather or a shared backward reduction is paid once.
 //
-// Ops of one structure that use one shared parameter (layers that share weights)
-// have one variable together: a parameter is used in the same way by all its
-// equal users. Without that rule the width of the graph would grow with every
-// shared weight.
+// Ops of one structure that use one shared parameter (layers that share
+// weights) have one variable together: a parameter is used in the same way by
+// all its equal users. Without that rule the width of the graph would grow with
+// every shared weight.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_PLAN_MODEL_H
@@ -35,14 +37,16 @@ inline constexpr Time kPenalty = Time(1) << 46;
 
 class Model {
 public:
-  Model(mlir::func::FuncOp function, const Space &space, Conversions &conversions,
-        Objective objective);
+  Model(mlir::func::FuncOp function, const Space &space,
+        Conversions &conversions, Objective objective);
 
   /// Keeps only strategies that give `value` a layout for which `fits` holds.
   /// False if there is none.
-  bool restrict(mlir::Value value, llvm::function_ref<bool(const Layout &)> fits);
+  bool restrict(mlir::Value value,
+                llvm::function_ref<bool(const Layout &)> fits);
   /// Keeps only strategies that read the operand in such a layout.
-  bool restrict(mlir::OpOperand &operand, llvm::function_ref<bool(const Layout &)> fits);
+  bool restrict(mlir::OpOperand &operand,
+                llvm::function_ref<bool(const Layout &)> fits);
   /// Layouts that `value` can be produced in.
   std::vector<Layout> choices(mlir::Value value) const;
 
@@ -54,17 +58,19 @@ public:
   /// The layouts of an assignment.
   Plan decode(llvm::ArrayRef<int> assignment) const;
 
-  /// For each value: least cost of the whole plan for every produced layout, from
-  /// the solver's min-marginals.
+  /// For each value: least cost of the whole plan for every produced layout,
+  /// from the solver's min-marginals.
   struct Alternative {
     Layout layout;
     Time total = kIllegal;
   };
-  std::vector<Alternative> alternatives(mlir::Value value,
-                                        const std::vector<std::vector<Time>> &marginals) const;
+  std::vector<Alternative>
+  alternatives(mlir::Value value,
+               const std::vector<std::vector<Time>> &marginals) const;
   /// The same for the layouts in which an operand is read.
-  std::vector<Alternative> alternatives(mlir::OpOperand &operand,
-                                        const std::vector<std::vector<Time>> &marginals) const;
+  std::vector<Alternative>
+  alternatives(mlir::OpOperand &operand,
+               const std::vector<std::vector<Time>> &marginals) const;
 
 private:
   /// An op, parameter or input, or several of one structure.
@@ -73,10 +79,12 @@ private:
     OpSpace space;
     std::vector<int> operands, results; ///< layout ids, strategy-major
     int operandId(int strategy, unsigned index) const {
-      return operands[strategy * (operands.size() / space.strategies.size()) + index];
+      return operands[strategy * (operands.size() / space.strategies.size()) +
+                      index];
     }
     int resultId(int strategy, unsigned index) const {
-      return results[strategy * (results.size() / space.strategies.size()) + index];
+      return results[strategy * (results.size() / space.strategies.size()) +
+                     index];
     }
   };
   struct Use {
@@ -96,7 +104,7 @@ private:
       int produced, copy; ///< indices; copy -1: none
     };
     std::vector<int> produced, copies; ///< layout ids
-    std::vector<int> producedOf; ///< by strategy of the unit
+    std::vector<int> producedOf;       ///< by strategy of the unit
     std::vector<State> states;
   };
 
@@ -109,7 +117,8 @@ private:
   void findWeights();
   uint64_t structureOf(mlir::Operation *op);
   uint64_t colorOf(mlir::Operation *op);
-  Time usePenalty(const ValueModel &value, const Layout &stored, const Layout &read) const;
+  Time usePenalty(const ValueModel &value, const Layout &stored,
+                  const Layout &read) const;
   Time storagePenalty(const ValueModel &value, const Layout &stored) const;
   void addSingleUse(ValueModel &value);
   void addCopy(ValueModel &value);

@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Plan.h - a layout for every value: the planner's answer -------------===//
+//===- Plan.h - a layout for every value: the planner's answer
+//-------------===//
 //
 // A plan is data: the layouts of operands and results of every op of @main, and
-// for values with several uses the layout of one shared converted copy. It refers
-// to ops by position and names them for people. From a plan follow the conversion
-// ops (Realization): the same object predicts the collectives and, in
-// mtp-apply-plan, inserts them.
+// for values with several uses the layout of one shared converted copy. It
+// refers to ops by position and names them for people. From a plan follow the
+// conversion ops (Realization): the same object predicts the collectives and,
+// in mtp-apply-plan, inserts them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_PLAN_PLAN_H
@@ -31,10 +32,10 @@ struct PlannedOp {
 
 /// A collective that the plan needs, predicted before partition.
 struct PredictedCollective {
-  std::string op;     ///< "reduce_from"
-  std::string kind;   ///< "all_reduce"
-  std::string axis;   ///< "tp"
-  std::string phase;  ///< "forward", "backward"
+  std::string op;          ///< "reduce_from"
+  std::string kind;        ///< "all_reduce"
+  std::string axis;        ///< "tp"
+  std::string phase;       ///< "forward", "backward"
   std::string value, node; ///< converted value; op that needs it
   std::string dtype;
   std::string reason;
@@ -58,11 +59,11 @@ struct WholeValue {
 };
 
 struct Plan {
-  std::string origin = "chosen"; ///< chosen | random | file
+  std::string origin = "chosen";                     ///< chosen | random | file
   std::vector<std::pair<std::string, int64_t>> axes; ///< as the user wrote them
   MeshShape mesh;
   std::vector<PlannedOp> arguments; ///< only results[0], copies[0]
-  std::vector<PlannedOp> ops;       ///< all ops of @main but the terminator, in order
+  std::vector<PlannedOp> ops; ///< all ops of @main but the terminator, in order
 
   /// Forward and backward, without the penalties of the objective.
   Time cost = 0, lowerBound = 0, allReplicated = 0, megatron = 0;
@@ -71,39 +72,44 @@ struct Plan {
   std::vector<PredictedCollective> collectives;
   std::vector<PredictedWeight> weights;
   std::vector<std::string> notes; ///< sentences for people
-  std::vector<WholeValue> whole; ///< filled with PlanOptions::explain
+  std::vector<WholeValue> whole;  ///< filled with PlanOptions::explain
 };
 
 struct PlanOptions {
   Objective objective = Objective::Parallel;
-  std::vector<std::pair<std::string, std::string>> pins; ///< VALUE (glob), LAYOUT
+  std::vector<std::pair<std::string, std::string>>
+      pins;             ///< VALUE (glob), LAYOUT
   bool explain = false; ///< fill runner-up and regret
 };
 
-/// Parses "dp=2,tp=4"; false and `error` if an axis is malformed or given twice.
-bool parseMesh(llvm::StringRef text, std::vector<std::pair<std::string, int64_t>> &axes,
+/// Parses "dp=2,tp=4"; false and `error` if an axis is malformed or given
+/// twice.
+bool parseMesh(llvm::StringRef text,
+               std::vector<std::pair<std::string, int64_t>> &axes,
                std::string &error);
 
 /// The cheapest plan of @main. Errors are diagnostics at the op they are about.
-mlir::FailureOr<Plan> choosePlan(mlir::ModuleOp module,
-                                 llvm::ArrayRef<std::pair<std::string, int64_t>> axes,
-                                 const PlanOptions &options);
+mlir::FailureOr<Plan>
+choosePlan(mlir::ModuleOp module,
+           llvm::ArrayRef<std::pair<std::string, int64_t>> axes,
+           const PlanOptions &options);
 /// A random legal plan: any well-typed strategy of any op, then whatever
 /// conversions that needs. The same seed gives the same plan.
-mlir::FailureOr<Plan> randomPlan(mlir::ModuleOp module,
-                                 llvm::ArrayRef<std::pair<std::string, int64_t>> axes,
-                                 uint64_t seed);
+mlir::FailureOr<Plan>
+randomPlan(mlir::ModuleOp module,
+           llvm::ArrayRef<std::pair<std::string, int64_t>> axes, uint64_t seed);
 
 /// Plan file (docs/plan-file.md).
 nlohmann::json savePlan(const Plan &plan, llvm::StringRef modelHash);
-/// A plan from a file. Refused, with the op named, if the model, the mesh or an op
-/// is another, or if layouts do not fit the op.
-mlir::FailureOr<Plan> loadPlan(mlir::ModuleOp module,
-                               llvm::ArrayRef<std::pair<std::string, int64_t>> axes,
-                               const nlohmann::json &file, llvm::StringRef modelHash);
+/// A plan from a file. Refused, with the op named, if the model, the mesh or an
+/// op is another, or if layouts do not fit the op.
+mlir::FailureOr<Plan>
+loadPlan(mlir::ModuleOp module,
+         llvm::ArrayRef<std::pair<std::string, int64_t>> axes,
+         const nlohmann::json &file, llvm::StringRef modelHash);
 
-/// Gives every value its layout and inserts the conversions. The module is typed
-/// afterwards: every tensor type in @main carries a layout.
+/// Gives every value its layout and inserts the conversions. The module is
+/// typed afterwards: every tensor type in @main carries a layout.
 mlir::LogicalResult applyPlan(mlir::ModuleOp module, const Plan &plan);
 
 /// Tables for people: weights, collectives, what stayed whole.
@@ -125,32 +131,39 @@ struct ValueConversions {
     int parent = -1; ///< -1: the value itself
     ConversionStep step;
   };
-  Layout layout; ///< of the value; of a constant: as it is produced for this use
+  Layout
+      layout; ///< of the value; of a constant: as it is produced for this use
   std::vector<Node> nodes;
-  llvm::DenseMap<mlir::OpOperand *, int> uses; ///< node of each use, -1: the value
+  llvm::DenseMap<mlir::OpOperand *, int>
+      uses; ///< node of each use, -1: the value
 };
 
 /// All conversions that a plan needs.
 ///
-/// Invariants: nodes of a value are in topological order; every node is used; two
-/// nodes with one parent have different results.
+/// Invariants: nodes of a value are in topological order; every node is used;
+/// two nodes with one parent have different results.
 class Realization {
 public:
   /// Fails with a diagnostic where a layout cannot be reached from another.
-  static mlir::FailureOr<Realization> of(mlir::func::FuncOp function, const Plan &plan,
-                                         Conversions &conversions);
+  static mlir::FailureOr<Realization>
+  of(mlir::func::FuncOp function, const Plan &plan, Conversions &conversions);
 
-  const ValueConversions &operator[](mlir::Value value) const { return values.at(value); }
+  const ValueConversions &operator[](mlir::Value value) const {
+    return values.at(value);
+  }
   /// Constants have one entry for each use.
-  const ValueConversions &constantUse(mlir::OpOperand &use) const { return constants.at(&use); }
+  const ValueConversions &constantUse(mlir::OpOperand &use) const {
+    return constants.at(&use);
+  }
   /// Layout that the terminator's operand has.
   Layout outputLayout(mlir::OpOperand &use) const { return outputs.at(&use); }
   /// Cost of all conversions.
   Time cost() const { return total; }
 
 private:
-  bool convert(ValueConversions &value, const TensorInfo &info, Conversions &conversions,
-               mlir::OpOperand *use, const Layout &required, const std::optional<Layout> &copy);
+  bool convert(ValueConversions &value, const TensorInfo &info,
+               Conversions &conversions, mlir::OpOperand *use,
+               const Layout &required, const std::optional<Layout> &copy);
   Time total = 0;
   llvm::DenseMap<mlir::Value, ValueConversions> values;
   llvm::DenseMap<mlir::OpOperand *, ValueConversions> constants;
@@ -159,8 +172,8 @@ private:
 
 /// What an output becomes: sharded axes stay, all others are invariant.
 Layout outputOf(const Layout &layout);
-/// Layout in which a constant is produced for a use that needs `required`: sharded
-/// where the rule allows, invariant otherwise.
+/// Layout in which a constant is produced for a use that needs `required`:
+/// sharded where the rule allows, invariant otherwise.
 Layout constantLayout(const ShardingRule &rule, const Layout &required);
 /// Compute time of an op with these layouts, forward and backward.
 Time computeTime(mlir::Operation *op, const Strategy &strategy, bool cotangent,
@@ -169,9 +182,12 @@ Time computeTime(mlir::Operation *op, const Strategy &strategy, bool cotangent,
 /// (value, node, the first use that needs it).
 void forEachConversion(
     mlir::func::FuncOp function, const Realization &realization,
-    llvm::function_ref<void(mlir::Value, const ConversionStep &, mlir::OpOperand &)> visit);
+    llvm::function_ref<void(mlir::Value, const ConversionStep &,
+                            mlir::OpOperand &)>
+        visit);
 /// Fills collectives, weights, cost and allReplicated from the layouts.
-mlir::LogicalResult describe(mlir::func::FuncOp function, Plan &plan, Conversions &conversions);
+mlir::LogicalResult describe(mlir::func::FuncOp function, Plan &plan,
+                             Conversions &conversions);
 
 } // namespace mtp::plan
 

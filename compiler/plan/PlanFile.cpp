@@ -1,8 +1,10 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- PlanFile.cpp - plans as JSON ----------------------------------------===//
+//===- PlanFile.cpp - plans as JSON
+//----------------------------------------===//
 //
-// { "version": 1, "model": SHA-256, "mesh": "dp=2,tp=4", "refined": "dp=2,tp=2x2",
+// { "version": 1, "model": SHA-256, "mesh": "dp=2,tp=4", "refined":
+// "dp=2,tp=2x2",
 //   "inputs": [ {"name", "layout", "copy"?} ],
 //   "ops": [ {"name", "op", "operands": [LAYOUT..], "results": [LAYOUT..],
 //             "copies"?: [LAYOUT|null..]} ] }
@@ -43,7 +45,8 @@ json savePlan(const Plan &plan, StringRef modelHash) {
     return list;
   };
   auto addCopies = [&](json &entry, const PlannedOp &op) {
-    if (llvm::none_of(op.copies, [](const auto &copy) { return copy.has_value(); }))
+    if (llvm::none_of(op.copies,
+                      [](const auto &copy) { return copy.has_value(); }))
       return;
     entry["copies"] = json::array();
     for (const auto &copy : op.copies)
@@ -56,12 +59,15 @@ json savePlan(const Plan &plan, StringRef modelHash) {
                {"inputs", json::array()},
                {"ops", json::array()}};
   for (const PlannedOp &argument : plan.arguments) {
-    json entry = {{"name", argument.name}, {"results", texts(argument.results)}};
+    json entry = {{"name", argument.name},
+                  {"results", texts(argument.results)}};
     addCopies(entry, argument);
     file["inputs"].push_back(std::move(entry));
   }
   for (const PlannedOp &op : plan.ops) {
-    json entry = {{"name", op.name}, {"op", op.kind}, {"operands", texts(op.operands)},
+    json entry = {{"name", op.name},
+                  {"op", op.kind},
+                  {"operands", texts(op.operands)},
                   {"results", texts(op.results)}};
     addCopies(entry, op);
     file["ops"].push_back(std::move(entry));
@@ -80,23 +86,31 @@ public:
     if (!file.is_object() || file.value("version", json()) != json(1))
       return function.emitError() << "the plan file is not of version 1";
     if (text(file, "model") != modelHash)
-      return function.emitError() << "the plan was made for another model (hash "
-                                  << text(file, "model") << ", this one has " << modelHash << ")";
+      return function.emitError()
+             << "the plan was made for another model (hash "
+             << text(file, "model") << ", this one has " << modelHash << ")";
     if (text(file, "mesh") != meshText(plan.axes))
-      return function.emitError() << "the plan was made for mesh " << text(file, "mesh")
-                                  << ", not for " << meshText(plan.axes);
+      return function.emitError()
+             << "the plan was made for mesh " << text(file, "mesh")
+             << ", not for " << meshText(plan.axes);
     if (text(file, "refined") != refinedText(plan.mesh))
-      return function.emitError() << "the plan refines the mesh to " << text(file, "refined")
-                                  << ", this compiler to " << refinedText(plan.mesh);
+      return function.emitError()
+             << "the plan refines the mesh to " << text(file, "refined")
+             << ", this compiler to " << refinedText(plan.mesh);
     if (failed(checkCount("inputs", function.getNumArguments())))
       return failure();
-    for (auto [argument, entry] : llvm::zip_equal(function.getArguments(), file["inputs"])) {
+    for (auto [argument, entry] :
+         llvm::zip_equal(function.getArguments(), file["inputs"])) {
       PlannedOp planned;
-      if (failed(readEntry(argument.getLoc(), entry, valueName(argument), "input", {}, argument, planned)))
+      if (failed(readEntry(argument.getLoc(), entry, valueName(argument),
+                           "input", {}, argument, planned)))
         return failure();
-      if (llvm::any_of(planned.results[0].states, [](AxisState s) { return isPartial(s.kind) || s.kind == Kind::R; }))
-        return emitError(argument.getLoc()) << "plan: input '" << planned.name
-                                            << "' is stored invariant or sharded only";
+      if (llvm::any_of(planned.results[0].states, [](AxisState s) {
+            return isPartial(s.kind) || s.kind == Kind::R;
+          }))
+        return emitError(argument.getLoc())
+               << "plan: input '" << planned.name
+               << "' is stored invariant or sharded only";
       plan.arguments.push_back(std::move(planned));
     }
     auto ops = function.getBody().front().without_terminator();
@@ -117,24 +131,29 @@ private:
   LogicalResult checkCount(const char *key, size_t expected) {
     auto it = file.find(key);
     if (it == file.end() || !it->is_array())
-      return function.emitError() << "the plan file has no list '" << key << "'";
+      return function.emitError()
+             << "the plan file has no list '" << key << "'";
     if (it->size() != expected)
-      return function.emitError() << "the plan is stale: it has " << it->size() << " " << key
-                                  << ", the model " << expected;
+      return function.emitError() << "the plan is stale: it has " << it->size()
+                                  << " " << key << ", the model " << expected;
     return success();
   }
 
-  LogicalResult readLayouts(Location loc, const json &entry, const char *key, StringRef name,
-                            ValueRange values, SmallVectorImpl<Layout> &layouts) {
+  LogicalResult readLayouts(Location loc, const json &entry, const char *key,
+                            StringRef name, ValueRange values,
+                            SmallVectorImpl<Layout> &layouts) {
     auto it = entry.find(key);
     if (it == entry.end() || !it->is_array() || it->size() != values.size())
-      return emitError(loc) << "plan: '" << name << "' needs " << values.size() << " " << key;
+      return emitError(loc)
+             << "plan: '" << name << "' needs " << values.size() << " " << key;
     for (auto [value, layoutText] : llvm::zip_equal(values, *it)) {
       std::string error = "a layout is not a text";
-      auto layout = layoutText.is_string()
-                        ? parseLayout(layoutText.get<std::string>(),
-                                      cast<RankedTensorType>(value.getType()).getShape(), plan.mesh, error)
-                        : std::nullopt;
+      auto layout =
+          layoutText.is_string()
+              ? parseLayout(layoutText.get<std::string>(),
+                            cast<RankedTensorType>(value.getType()).getShape(),
+                            plan.mesh, error)
+              : std::nullopt;
       if (!layout)
         return emitError(loc) << "plan: '" << name << "': " << error;
       layouts.push_back(std::move(*layout));
@@ -142,16 +161,20 @@ private:
     return success();
   }
 
-  LogicalResult readEntry(Location loc, const json &entry, const std::string &name, StringRef kind,
-                          ValueRange operands, ValueRange results, PlannedOp &planned) {
+  LogicalResult readEntry(Location loc, const json &entry,
+                          const std::string &name, StringRef kind,
+                          ValueRange operands, ValueRange results,
+                          PlannedOp &planned) {
     planned.name = name;
     planned.kind = kind.str();
     std::string found = entry.is_object() ? text(entry, "name") : "";
     if (found != name || (kind != "input" && text(entry, "op") != kind))
-      return emitError(loc) << "the plan is stale: it has '" << found << "' where the model has '"
-                            << name << "' (" << kind << ")";
+      return emitError(loc)
+             << "the plan is stale: it has '" << found
+             << "' where the model has '" << name << "' (" << kind << ")";
     SmallVector<Layout> read;
-    if (kind != "input" && failed(readLayouts(loc, entry, "operands", name, operands, read)))
+    if (kind != "input" &&
+        failed(readLayouts(loc, entry, "operands", name, operands, read)))
       return failure();
     planned.operands.assign(read.begin(), read.end());
     read.clear();
@@ -163,14 +186,17 @@ private:
     if (copies == entry.end())
       return success();
     if (!copies->is_array() || copies->size() != results.size())
-      return emitError(loc) << "plan: '" << name << "' needs " << results.size() << " copies";
-    for (auto [value, copy, slot] : llvm::zip_equal(results, *copies, planned.copies)) {
+      return emitError(loc)
+             << "plan: '" << name << "' needs " << results.size() << " copies";
+    for (auto [value, copy, slot] :
+         llvm::zip_equal(results, *copies, planned.copies)) {
       if (copy.is_null())
         continue;
       std::string error = "a layout is not a text";
       if (copy.is_string())
         slot = parseLayout(copy.get<std::string>(),
-                           cast<RankedTensorType>(value.getType()).getShape(), plan.mesh, error);
+                           cast<RankedTensorType>(value.getType()).getShape(),
+                           plan.mesh, error);
       if (!slot)
         return emitError(loc) << "plan: '" << name << "': " << error;
     }
@@ -184,23 +210,28 @@ private:
     bool constant = isFreeSource(&op, *rule);
     PlannedOp planned;
     ValueRange results = constant ? ValueRange() : ValueRange(op.getResults());
-    if (failed(readEntry(op.getLoc(), entry, valueName(op.getResult(0)), op.getName().getStringRef(),
-                         op.getOperands(), results, planned)))
+    if (failed(readEntry(op.getLoc(), entry, valueName(op.getResult(0)),
+                         op.getName().getStringRef(), op.getOperands(), results,
+                         planned)))
       return failure();
     if (!rule->anyState && !isCase(op, *rule, planned))
-      return emitError(op.getLoc()) << "plan: the layouts of '" << planned.name
-                                    << "' are not a case of the sharding rule of " << planned.kind;
+      return emitError(op.getLoc())
+             << "plan: the layouts of '" << planned.name
+             << "' are not a case of the sharding rule of " << planned.kind;
     if (!constant && rule->anyState &&
-        llvm::any_of(planned.results[0].states,
-                     [](AxisState s) { return isPartial(s.kind) || s.kind == Kind::R; }))
+        llvm::any_of(planned.results[0].states, [](AxisState s) {
+          return isPartial(s.kind) || s.kind == Kind::R;
+        }))
       return emitError(op.getLoc()) << "plan: parameter '" << planned.name
                                     << "' is stored invariant or sharded only";
     plan.ops.push_back(std::move(planned));
     return success();
   }
 
-  /// True if the layouts are a strategy of the op, in some order of axes and units.
-  bool isCase(Operation &op, const ShardingRule &rule, const PlannedOp &planned) {
+  /// True if the layouts are a strategy of the op, in some order of axes and
+  /// units.
+  bool isCase(Operation &op, const ShardingRule &rule,
+              const PlannedOp &planned) {
     SmallVector<AxisCase, 4> chosen(plan.mesh.size());
     SmallVector<AxisCase, 8> all = enumerateCases(rule);
     SmallVector<int64_t, 4> units{1};
@@ -208,7 +239,8 @@ private:
       for (const Layout &layout : layouts)
         for (const DimCut &cut : layout.dims)
           for (int64_t part = 1; part <= cut.unit; ++part)
-            if (cut.unit % part == 0 && !llvm::is_contained(units, cut.unit / part))
+            if (cut.unit % part == 0 &&
+                !llvm::is_contained(units, cut.unit / part))
               units.push_back(cut.unit / part);
     };
     addUnits(planned.operands);
@@ -239,7 +271,8 @@ private:
 };
 } // namespace
 
-FailureOr<Plan> loadPlan(ModuleOp module, ArrayRef<std::pair<std::string, int64_t>> axes,
+FailureOr<Plan> loadPlan(ModuleOp module,
+                         ArrayRef<std::pair<std::string, int64_t>> axes,
                          const json &file, StringRef modelHash) {
   func::FuncOp function = mainFunction(module);
   if (!function)

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Realize.cpp - from layouts to conversions ---------------------------===//
+//===- Realize.cpp - from layouts to conversions
+//---------------------------===//
 #include "compiler/plan/Plan.h"
 
 using namespace mlir;
@@ -19,7 +20,8 @@ func::FuncOp mainFunction(ModuleOp module) {
   }
   for (Operation &op : function.getBody().front().without_terminator())
     if (!isa<ShardingOpInterface>(op)) {
-      op.emitError() << "has no sharding rule; a plan is made for whole-model ops without layouts";
+      op.emitError() << "has no sharding rule; a plan is made for whole-model "
+                        "ops without layouts";
       return {};
     }
   return function;
@@ -40,10 +42,12 @@ static std::string nameIn(Location loc) {
 std::string valueName(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
-    if (auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), kValueName))
+    if (auto name = function.getArgAttrOfType<StringAttr>(
+            argument.getArgNumber(), kValueName))
       return name.str();
     std::string name = nameIn(argument.getLoc());
-    return name.empty() ? "input " + std::to_string(argument.getArgNumber()) : name;
+    return name.empty() ? "input " + std::to_string(argument.getArgNumber())
+                        : name;
   }
   Operation *op = value.getDefiningOp();
   if (op->getNumOperands() == 0)
@@ -68,7 +72,8 @@ TensorInfo tensorInfo(Value value, bool cotangent) {
 DenseSet<Value> valuesWithoutCotangent(func::FuncOp function) {
   DenseSet<Value> none;
   auto isFloat = [](Value value) {
-    return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType());
+    return isa<FloatType>(
+        cast<RankedTensorType>(value.getType()).getElementType());
   };
   for (BlockArgument argument : function.getArguments())
     if (!isFloat(argument))
@@ -76,7 +81,8 @@ DenseSet<Value> valuesWithoutCotangent(func::FuncOp function) {
   for (Operation &op : function.getBody().front().without_terminator()) {
     bool all = op.hasTrait<NoCotangentTrait>() ||
                (op.getNumOperands() > 0 &&
-                llvm::all_of(op.getOperands(), [&](Value v) { return none.contains(v); }));
+                llvm::all_of(op.getOperands(),
+                             [&](Value v) { return none.contains(v); }));
     for (Value result : op.getResults())
       if (all || !isFloat(result))
         none.insert(result);
@@ -95,7 +101,8 @@ Layout outputOf(const Layout &layout) {
 Layout constantLayout(const ShardingRule &rule, const Layout &required) {
   Layout result = required;
   for (auto [axis, state] : llvm::enumerate(required.states)) {
-    if (state.kind == Kind::S && llvm::all_of(rule.results[0][state.dim], [&](int factor) {
+    if (state.kind == Kind::S &&
+        llvm::all_of(rule.results[0][state.dim], [&](int factor) {
           return rule.factors[factor].kind == FactorKind::Parallel;
         }))
       continue;
@@ -118,27 +125,34 @@ Time computeTime(Operation *op, const Strategy &strategy, bool cotangent,
   if (!flops)
     return 0;
   SmallVector<SmallVector<int64_t>> operands, results;
-  for (auto [value, layout] : llvm::zip_equal(op->getOperands(), strategy.operands))
-    operands.push_back(layout.localShape(cast<RankedTensorType>(value.getType()).getShape(),
-                                         conversions.mesh));
-  for (auto [value, layout] : llvm::zip_equal(op->getResults(), strategy.results))
-    results.push_back(layout.localShape(cast<RankedTensorType>(value.getType()).getShape(),
-                                        conversions.mesh));
-  Type type = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
-  FlopKind kind = type.isF64() ? FlopKind::F64
+  for (auto [value, layout] :
+       llvm::zip_equal(op->getOperands(), strategy.operands))
+    operands.push_back(layout.localShape(
+        cast<RankedTensorType>(value.getType()).getShape(), conversions.mesh));
+  for (auto [value, layout] :
+       llvm::zip_equal(op->getResults(), strategy.results))
+    results.push_back(layout.localShape(
+        cast<RankedTensorType>(value.getType()).getShape(), conversions.mesh));
+  Type type =
+      cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
+  FlopKind kind = type.isF64()           ? FlopKind::F64
                   : isa<FloatType>(type) ? FlopKind::F32
                                          : FlopKind::Other;
-  Time forward = compute(conversions.machine, std::max<int64_t>(0, flops.getFlops(operands, results)), kind);
+  Time forward =
+      compute(conversions.machine,
+              std::max<int64_t>(0, flops.getFlops(operands, results)), kind);
   // The backward has two products of the same size.
   return cotangent ? add(forward, add(forward, forward)) : forward;
 }
 
 /// Appends `path` below node `at`, sharing steps that are there already.
-static int append(ValueConversions &value, int at, const ConversionPath &path, Time &total) {
+static int append(ValueConversions &value, int at, const ConversionPath &path,
+                  Time &total) {
   for (const ConversionStep &step : path.steps) {
     int found = -1;
     for (auto [index, node] : llvm::enumerate(value.nodes))
-      if (node.parent == at && node.step.name == step.name && node.step.result == step.result)
+      if (node.parent == at && node.step.name == step.name &&
+          node.step.result == step.result)
         found = int(index);
     if (found < 0) {
       found = int(value.nodes.size());
@@ -151,14 +165,17 @@ static int append(ValueConversions &value, int at, const ConversionPath &path, T
 }
 
 bool Realization::convert(ValueConversions &value, const TensorInfo &info,
-                          Conversions &conversions, OpOperand *use, const Layout &required,
+                          Conversions &conversions, OpOperand *use,
+                          const Layout &required,
                           const std::optional<Layout> &copy) {
   auto path = [&](const Layout &from, const Layout &to) {
-    return from == to ? ConversionPath() : conversions.pathBetween(info, from, to);
+    return from == to ? ConversionPath()
+                      : conversions.pathBetween(info, from, to);
   };
   ConversionPath own = path(value.layout, required);
   if (copy) {
-    ConversionPath toCopy = path(value.layout, *copy), fromCopy = path(*copy, required);
+    ConversionPath toCopy = path(value.layout, *copy),
+                   fromCopy = path(*copy, required);
     if (toCopy.cost < kIllegal && fromCopy.cost < own.cost) {
       int node = append(value, -1, toCopy, total);
       value.uses[use] = append(value, node, fromCopy, total);
@@ -183,14 +200,18 @@ FailureOr<Realization> Realization::of(func::FuncOp function, const Plan &plan,
   auto requiredBy = [&](OpOperand &use, const Layout &have) {
     if (use.getOwner() == block.getTerminator())
       return outputOf(have);
-    return plan.ops[position.at(use.getOwner())].operands[use.getOperandNumber()];
+    return plan.ops[position.at(use.getOwner())]
+        .operands[use.getOperandNumber()];
   };
-  auto fail = [&](Value value, OpOperand &use, const Layout &have, const Layout &want) {
+  auto fail = [&](Value value, OpOperand &use, const Layout &have,
+                  const Layout &want) {
     return use.getOwner()->emitError()
-           << "'" << valueName(value) << "' of layout <" << have.text(conversions.mesh)
-           << "> cannot become <" << want.text(conversions.mesh) << ">";
+           << "'" << valueName(value) << "' of layout <"
+           << have.text(conversions.mesh) << "> cannot become <"
+           << want.text(conversions.mesh) << ">";
   };
-  auto addValue = [&](Value value, const PlannedOp &planned, unsigned index) -> LogicalResult {
+  auto addValue = [&](Value value, const PlannedOp &planned,
+                      unsigned index) -> LogicalResult {
     ValueConversions &mine = result.values[value];
     mine.layout = planned.results[index];
     TensorInfo info = tensorInfo(value, !free.contains(value));
@@ -201,7 +222,8 @@ FailureOr<Realization> Realization::of(func::FuncOp function, const Plan &plan,
     llvm::sort(uses, [&](OpOperand *a, OpOperand *b) {
       auto key = [&](OpOperand *use) {
         auto it = position.find(use->getOwner());
-        return std::pair(it == position.end() ? INT_MAX : it->second, use->getOperandNumber());
+        return std::pair(it == position.end() ? INT_MAX : it->second,
+                         use->getOperandNumber());
       };
       return key(a) < key(b);
     });
@@ -209,26 +231,31 @@ FailureOr<Realization> Realization::of(func::FuncOp function, const Plan &plan,
       Layout required = requiredBy(*use, mine.layout);
       if (use->getOwner() == block.getTerminator()) {
         if (planned.copies[index] &&
-            conversions.cost(info, *planned.copies[index], outputOf(*planned.copies[index])) <
+            conversions.cost(info, *planned.copies[index],
+                             outputOf(*planned.copies[index])) <
                 conversions.cost(info, mine.layout, required))
           required = outputOf(*planned.copies[index]);
         result.outputs[use] = required;
       }
-      if (!result.convert(mine, info, conversions, use, required, planned.copies[index]))
+      if (!result.convert(mine, info, conversions, use, required,
+                          planned.copies[index]))
         return fail(value, *use, mine.layout, required);
     }
     return success();
   };
-  for (auto [argument, planned] : llvm::zip_equal(function.getArguments(), plan.arguments))
+  for (auto [argument, planned] :
+       llvm::zip_equal(function.getArguments(), plan.arguments))
     if (failed(addValue(argument, planned, 0)))
       return failure();
-  for (auto [op, planned] : llvm::zip_equal(block.without_terminator(), plan.ops)) {
+  for (auto [op, planned] :
+       llvm::zip_equal(block.without_terminator(), plan.ops)) {
     auto rule = cast<ShardingOpInterface>(op).getShardingRule();
     if (failed(rule))
       return failure();
     if (!isFreeSource(&op, *rule)) {
       for (Value value : op.getResults())
-        if (failed(addValue(value, planned, cast<OpResult>(value).getResultNumber())))
+        if (failed(addValue(value, planned,
+                            cast<OpResult>(value).getResultNumber())))
           return failure();
       continue;
     }
@@ -240,7 +267,8 @@ FailureOr<Realization> Realization::of(func::FuncOp function, const Plan &plan,
       mine.layout = constantLayout(*rule, required);
       if (use.getOwner() == block.getTerminator())
         result.outputs[&use] = required;
-      if (!result.convert(mine, tensorInfo(value, false), conversions, &use, required, {}))
+      if (!result.convert(mine, tensorInfo(value, false), conversions, &use,
+                          required, {}))
         return fail(value, use, mine.layout, required);
     }
   }

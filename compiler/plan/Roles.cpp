@@ -16,9 +16,10 @@ uint8_t allRoles(const Pieces &pieces) {
   return roles;
 }
 
-/// Deals the pieces of a dimension to its factors by size. Where the sizes do not
-/// line up, every factor has all roles of the dimension.
-std::vector<Pieces> deal(const Pieces &pieces, ArrayRef<int> factors, const ShardingRule &rule) {
+/// Deals the pieces of a dimension to its factors by size. Where the sizes do
+/// not line up, every factor has all roles of the dimension.
+std::vector<Pieces> deal(const Pieces &pieces, ArrayRef<int> factors,
+                         const ShardingRule &rule) {
   std::vector<Pieces> result(factors.size());
   std::deque<Piece> left(pieces.begin(), pieces.end());
   for (auto [index, factor] : llvm::enumerate(factors)) {
@@ -51,7 +52,9 @@ void join(Pieces &known, const Pieces &more) {
     return;
   }
   auto sameSizes = [&] {
-    return llvm::equal(known, more, [](const Piece &a, const Piece &b) { return a.size == b.size; });
+    return llvm::equal(known, more, [](const Piece &a, const Piece &b) {
+      return a.size == b.size;
+    });
   };
   if (known.size() == more.size() && sameSizes()) {
     for (auto [piece, other] : llvm::zip_equal(known, more))
@@ -70,8 +73,8 @@ void join(Pieces &known, const Pieces &more) {
 
 Roles::Roles(func::FuncOp function) {
   for (BlockArgument argument : function.getArguments())
-    addInput(argument,
-             function.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), kDimNames));
+    addInput(argument, function.getArgAttrOfType<ArrayAttr>(
+                           argument.getArgNumber(), kDimNames));
   for (Operation &op : function.getBody().front())
     if (isa<ShardingOpInterface>(op))
       addResults(&op);
@@ -89,9 +92,11 @@ void Roles::addInput(BlockArgument argument, ArrayAttr dimNames) {
   }
 }
 
-std::vector<Pieces> Roles::factorPieces(Operation *op, const ShardingRule &rule) const {
+std::vector<Pieces> Roles::factorPieces(Operation *op,
+                                        const ShardingRule &rule) const {
   std::vector<Pieces> factors(rule.factors.size());
-  for (auto [operand, tensor] : llvm::zip_equal(op->getOperands(), rule.operands)) {
+  for (auto [operand, tensor] :
+       llvm::zip_equal(op->getOperands(), rule.operands)) {
     auto it = dims.find(operand);
     if (it == dims.end())
       continue;
@@ -109,7 +114,8 @@ void Roles::addResults(Operation *op) {
   if (failed(rule))
     return;
   std::vector<Pieces> factors = factorPieces(op, *rule);
-  for (auto [result, tensor] : llvm::zip_equal(op->getResults(), rule->results)) {
+  for (auto [result, tensor] :
+       llvm::zip_equal(op->getResults(), rule->results)) {
     std::vector<Pieces> mine;
     for (auto [dim, dimFactors] : llvm::enumerate(tensor)) {
       Pieces pieces;
@@ -118,13 +124,15 @@ void Roles::addResults(Operation *op) {
           pieces.append(factors[factor]);
           continue;
         }
-        // Only the result has this factor: copies, if the op has operands. A whole
-        // dimension that stands where operand 0 has a whole one is cut from it.
+        // Only the result has this factor: copies, if the op has operands. A
+        // whole dimension that stands where operand 0 has a whole one is cut
+        // from it.
         Piece piece{rule->factors[factor].size, 0};
         bool whole = rule->factors[factor].kind == FactorKind::Whole;
         if (op->getNumOperands() && !whole && piece.size > 1)
           piece.roles = kRepeat;
-        if (op->getNumOperands() && whole && rule->operands[0].size() == tensor.size())
+        if (op->getNumOperands() && whole &&
+            rule->operands[0].size() == tensor.size())
           piece.roles = of(op->getOperand(0), dim);
         pieces.push_back(piece);
       }
@@ -134,7 +142,8 @@ void Roles::addResults(Operation *op) {
   }
 }
 
-SmallVector<uint8_t, 6> Roles::ofFactors(Operation *op, const ShardingRule &rule) const {
+SmallVector<uint8_t, 6> Roles::ofFactors(Operation *op,
+                                         const ShardingRule &rule) const {
   SmallVector<uint8_t, 6> roles;
   for (const Pieces &pieces : factorPieces(op, rule))
     roles.push_back(allRoles(pieces));
@@ -148,7 +157,9 @@ SmallVector<uint8_t, 6> Roles::ofFactors(Operation *op, const ShardingRule &rule
 
 uint8_t Roles::of(Value value, int64_t dim) const {
   auto it = dims.find(value);
-  return it == dims.end() || dim >= int64_t(it->second.size()) ? 0 : allRoles(it->second[dim]);
+  return it == dims.end() || dim >= int64_t(it->second.size())
+             ? 0
+             : allRoles(it->second[dim]);
 }
 
 } // namespace mtp::plan

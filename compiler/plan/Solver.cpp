@@ -11,7 +11,8 @@ Time costOf(const Problem &problem, const std::vector<int> &assignment) {
     total = add(total, problem.variables[v].unary[assignment[v]]);
   for (const Pair &pair : problem.pairs) {
     size_t columns = problem.variables[pair.b].unary.size();
-    total = add(total, pair.table[assignment[pair.a] * columns + assignment[pair.b]]);
+    total = add(total,
+                pair.table[assignment[pair.a] * columns + assignment[pair.b]]);
   }
   return total;
 }
@@ -35,7 +36,8 @@ void Solver::dropIllegal() {
     variable.unary = std::move(unary);
   }
   for (Pair &pair : problem.pairs) {
-    const std::vector<int> &rows = original[pair.a], &columns = original[pair.b];
+    const std::vector<int> &rows = original[pair.a],
+                           &columns = original[pair.b];
     if (rows.size() == given[pair.a] && columns.size() == given[pair.b])
       continue;
     std::vector<Time> table;
@@ -65,13 +67,15 @@ bool Solver::check() {
   }
   int count = int(problem.variables.size());
   for (const Pair &pair : problem.pairs) {
-    if (pair.a < 0 || pair.b < 0 || pair.a >= count || pair.b >= count || pair.a == pair.b)
+    if (pair.a < 0 || pair.b < 0 || pair.a >= count || pair.b >= count ||
+        pair.a == pair.b)
       return fail("a table has no two variables");
     if (pair.table.size() != problem.variables[pair.a].unary.size() *
                                  problem.variables[pair.b].unary.size() ||
         bad(pair.table))
-      return fail("the table of '" + problem.variables[pair.a].name + "' and '" +
-                  problem.variables[pair.b].name + "' is malformed");
+      return fail("the table of '" + problem.variables[pair.a].name +
+                  "' and '" + problem.variables[pair.b].name +
+                  "' is malformed");
   }
   dropIllegal();
   return true;
@@ -107,8 +111,9 @@ std::optional<std::vector<int>> Solver::solve() {
   return assignment;
 }
 
-/// Downward pass. `outside[b]`, over the scope of bucket b, is the least cost of
-/// everything that is not in b's subtree. With joint = tables of b + outside[b]:
+/// Downward pass. `outside[b]`, over the scope of bucket b, is the least cost
+/// of everything that is not in b's subtree. With joint = tables of b +
+/// outside[b]:
 ///
 ///   marginal of b's variable = min of joint over the neighbours
 ///   outside[child]           = min of joint over what the child doesn't see,
@@ -134,7 +139,8 @@ std::vector<std::vector<Time>> Solver::minMarginals() const {
       std::vector<size_t> strides(clique.size(), 0);
       size_t stride = 1;
       for (size_t i = scope.size(); i-- > 0;) {
-        strides[std::find(clique.begin(), clique.end(), scope[i]) - clique.begin()] = stride;
+        strides[std::find(clique.begin(), clique.end(), scope[i]) -
+                clique.begin()] = stride;
         stride *= problem.variables[scope[i]].unary.size();
       }
       std::fill(digits.begin(), digits.end(), 0);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Solver.h - exact minimization of a pairwise cost model --------------===//
+//===- Solver.h - exact minimization of a pairwise cost model
+//--------------===//
 //
 // minimize   sum_v unary_v(x_v) + sum_(a,b) pair_ab(x_a, x_b)
 //
@@ -35,8 +36,8 @@ struct Variable {
   std::string name;  ///< for messages only
 };
 
-/// A table over two different variables, row-major: table[xa * strategies(b) + xb].
-/// Several tables over the same two variables add up.
+/// A table over two different variables, row-major: table[xa * strategies(b) +
+/// xb]. Several tables over the same two variables add up.
 struct Pair {
   int a = 0, b = 0;
   std::vector<Time> table;
@@ -48,8 +49,8 @@ struct Problem {
 };
 
 struct SolverOptions {
-  /// Entries of the largest table (over a variable and its neighbours). Beyond it
-  /// the solver reports an error that names the variables.
+  /// Entries of the largest table (over a variable and its neighbours). Beyond
+  /// it the solver reports an error that names the variables.
   int64_t tableLimit = int64_t(1) << 28;
   /// Entries of all tables together.
   int64_t workLimit = int64_t(1) << 33;
@@ -62,8 +63,8 @@ struct SolverError {
   std::vector<int> variables; ///< that the message is about
 };
 
-/// Removes the variables one by one once; answers two questions from that: the optimum,
-/// and what every other choice would cost.
+/// Removes the variables one by one once; answers two questions from that: the
+/// optimum, and what every other choice would cost.
 ///
 /// Invariant: buckets are in order of elimination, and the scope of a bucket's
 /// message has only variables of later buckets.
@@ -94,7 +95,7 @@ private:
     int variable = 0;
     std::vector<int> scope; ///< neighbours, by rank of elimination
     std::vector<Factor> factors;
-    int parent = -1;        ///< bucket that the message goes to
+    int parent = -1; ///< bucket that the message goes to
   };
 
   bool check();
@@ -103,12 +104,14 @@ private:
   bool eliminate();
   void fillMessage(const Bucket &bucket, std::vector<Time> &message) const;
   /// Cost of each strategy of the bucket's variable under `assignment`.
-  std::vector<Time> costsGiven(const Bucket &bucket, const std::vector<int> &assignment) const;
+  std::vector<Time> costsGiven(const Bucket &bucket,
+                               const std::vector<int> &assignment) const;
   int64_t entriesOf(const std::vector<int> &scope) const;
 
   Problem problem; ///< after check(): without illegal strategies
-  std::vector<std::vector<int>> original; ///< strategies by variable, as the caller counts
-  std::vector<size_t> given;              ///< how many there were
+  std::vector<std::vector<int>>
+      original;              ///< strategies by variable, as the caller counts
+  std::vector<size_t> given; ///< how many there were
   SolverOptions options;
   SolverError failure;
   std::vector<int> order, rankOf;

@@ -27,7 +27,8 @@ bool isFreeSource(Operation *op, const ShardingRule &rule) {
   return rule.anyState && op->hasTrait<NoCotangentTrait>();
 }
 
-static int64_t innerOf(const ShardingRule &rule, ArrayRef<int> dimFactors, int factor) {
+static int64_t innerOf(const ShardingRule &rule, ArrayRef<int> dimFactors,
+                       int factor) {
   int64_t inner = 1;
   for (int other : llvm::reverse(dimFactors)) {
     if (other == factor)
@@ -38,7 +39,8 @@ static int64_t innerOf(const ShardingRule &rule, ArrayRef<int> dimFactors, int f
 }
 
 /// Visits (tensor index, is result, dimension, factors).
-template <typename Visit> static void forEachDim(const ShardingRule &rule, Visit visit) {
+template <typename Visit>
+static void forEachDim(const ShardingRule &rule, Visit visit) {
   for (auto [index, tensor] : llvm::enumerate(rule.operands))
     for (auto [dim, factors] : llvm::enumerate(tensor))
       visit(index, false, dim, factors);
@@ -51,29 +53,32 @@ template <typename Visit> static void forEachDim(const ShardingRule &rule, Visit
 // Key heads
 //===----------------------------------------------------------------------===//
 
-/// Factors of key heads: one stands alone in a dimension of one operand and before
-/// the query heads of a key head in another operand's; or copies of each head were
-/// made by a broadcast and are merged behind it.
-static SmallVector<int, 2> keyHeadFactors(Operation *op, const ShardingRule &rule,
-                                          const Roles &roles) {
+/// Factors of key heads: one stands alone in a dimension of one operand and
+/// before the query heads of a key head in another operand's; or copies of each
+/// head were made by a broadcast and are merged behind it.
+static SmallVector<int, 2>
+keyHeadFactors(Operation *op, const ShardingRule &rule, const Roles &roles) {
   SmallVector<int, 2> found;
   SmallVector<uint8_t, 6> role = roles.ofFactors(op, rule);
   auto splittable = [&](int factor) {
-    return rule.factors[factor].kind == FactorKind::Parallel && rule.factors[factor].size > 1 &&
-           !(role[factor] & (kBatch | kToken));
+    return rule.factors[factor].kind == FactorKind::Parallel &&
+           rule.factors[factor].size > 1 && !(role[factor] & (kBatch | kToken));
   };
-  forEachDim(rule, [&](size_t tensor, bool isResult, size_t, const auto &factors) {
-    if (factors.size() != 2 || !splittable(factors[0]) || !splittable(factors[1]))
-      return;
-    bool copies = isResult && (role[factors[1]] & kRepeat);
-    bool alone = false;
-    forEachDim(rule, [&](size_t other, bool otherIsResult, size_t, const auto &otherFactors) {
-      alone |= !isResult && !otherIsResult && other != tensor && otherFactors.size() == 1 &&
-               otherFactors[0] == factors[0];
-    });
-    if ((copies || alone) && !llvm::is_contained(found, factors[0]))
-      found.push_back(factors[0]);
-  });
+  forEachDim(
+      rule, [&](size_t tensor, bool isResult, size_t, const auto &factors) {
+        if (factors.size() != 2 || !splittable(factors[0]) ||
+            !splittable(factors[1]))
+          return;
+        bool copies = isResult && (role[factors[1]] & kRepeat);
+        bool alone = false;
+        forEachDim(rule, [&](size_t other, bool otherIsResult, size_t,
+                             const auto &otherFactors) {
+          alone |= !isResult && !otherIsResult && other != tensor &&
+                   otherFactors.size() == 1 && otherFactors[0] == factors[0];
+        });
+        if ((copies || alone) && !llvm::is_contained(found, factors[0]))
+          found.push_back(factors[0]);
+      });
   return found;
 }
 
@@ -113,8 +118,8 @@ MeshShape refineMesh(func::FuncOp function, const Roles &roles,
 // Units and key heads, spread over the graph
 //===----------------------------------------------------------------------===//
 
-Space::Space(func::FuncOp function, const Roles &roles, MeshShape mesh, Freedom freedom,
-             AxisSet joint)
+Space::Space(func::FuncOp function, const Roles &roles, MeshShape mesh,
+             Freedom freedom, AxisSet joint)
     : function(function), roles(roles), mesh(std::move(mesh)), freedom(freedom),
       groups(groupsOf(this->mesh)) {
   if (!joint.empty()) {
@@ -122,10 +127,11 @@ Space::Space(func::FuncOp function, const Roles &roles, MeshShape mesh, Freedom 
     for (int axis : joint)
       groups[0].size *= this->mesh.axes[axis].size;
   }
-  bool hasBatch = llvm::any_of(this->function.getArgumentTypes(), [](Type type) {
-    auto shape = cast<RankedTensorType>(type).getShape();
-    return !shape.empty() && shape[0] > 1;
-  });
+  bool hasBatch =
+      llvm::any_of(this->function.getArgumentTypes(), [](Type type) {
+        auto shape = cast<RankedTensorType>(type).getShape();
+        return !shape.empty() && shape[0] > 1;
+      });
   for (AxisGroup &group : groups)
     group.isIdle = group.isData && freedom == Freedom::Roles && !hasBatch;
   spreadTraits();
@@ -137,33 +143,42 @@ const DimTraits &Space::traitsOf(Value value, int64_t dim) const {
   return it == traits.end() ? none : it->second[dim];
 }
 
-SmallVector<int64_t, 2> Space::unitsOfFactor(Operation *op, const ShardingRule &rule,
+SmallVector<int64_t, 2> Space::unitsOfFactor(Operation *op,
+                                             const ShardingRule &rule,
                                              int factor) const {
   SmallVector<int64_t, 2> units;
-  forEachDim(rule, [&](size_t tensor, bool isResult, size_t dim, const auto &factors) {
-    if (!llvm::is_contained(factors, factor))
-      return;
-    Value value = isResult ? Value(op->getResult(tensor)) : op->getOperand(tensor);
-    int64_t inner = innerOf(rule, factors, factor);
-    for (int64_t unit : traitsOf(value, dim).units)
-      if (inner > 0 && unit % inner == 0 && unit / inner > 1 &&
-          unit / inner <= rule.factors[factor].size && !llvm::is_contained(units, unit / inner))
-        units.push_back(unit / inner);
-  });
+  forEachDim(
+      rule, [&](size_t tensor, bool isResult, size_t dim, const auto &factors) {
+        if (!llvm::is_contained(factors, factor))
+          return;
+        Value value =
+            isResult ? Value(op->getResult(tensor)) : op->getOperand(tensor);
+        int64_t inner = innerOf(rule, factors, factor);
+        for (int64_t unit : traitsOf(value, dim).units)
+          if (inner > 0 && unit % inner == 0 && unit / inner > 1 &&
+              unit / inner <= rule.factors[factor].size &&
+              !llvm::is_contained(units, unit / inner))
+            units.push_back(unit / inner);
+      });
   llvm::sort(units);
   return units;
 }
 
-bool Space::carriesKeyHeads(Operation *op, const ShardingRule &rule, int factor) const {
+bool Space::carriesKeyHeads(Operation *op, const ShardingRule &rule,
+                            int factor) const {
   bool carries = false;
-  forEachDim(rule, [&](size_t tensor, bool isResult, size_t dim, const auto &factors) {
-    Value value = isResult ? Value(op->getResult(tensor)) : op->getOperand(tensor);
-    carries |= !factors.empty() && factors[0] == factor && traitsOf(value, dim).keyHeads;
-  });
+  forEachDim(
+      rule, [&](size_t tensor, bool isResult, size_t dim, const auto &factors) {
+        Value value =
+            isResult ? Value(op->getResult(tensor)) : op->getOperand(tensor);
+        carries |= !factors.empty() && factors[0] == factor &&
+                   traitsOf(value, dim).keyHeads;
+      });
   return carries;
 }
 
-/// Spreads the traits of one op's dimensions over its factors; true on a change.
+/// Spreads the traits of one op's dimensions over its factors; true on a
+/// change.
 bool Space::spreadOp(Operation *op, const ShardingRule &rule) {
   constexpr size_t mostUnits = 4;
   bool changed = false;
@@ -174,14 +189,17 @@ bool Space::spreadOp(Operation *op, const ShardingRule &rule) {
     SmallVector<int64_t, 2> units = unitsOfFactor(op, rule, factor);
     bool isHeads = llvm::is_contained(heads, factor);
     bool limited = isHeads || carriesKeyHeads(op, rule, factor);
-    forEachDim(rule, [&](size_t tensor, bool isResult, size_t dim, const auto &factors) {
+    forEachDim(rule, [&](size_t tensor, bool isResult, size_t dim,
+                         const auto &factors) {
       if (!llvm::is_contained(factors, factor))
         return;
-      Value value = isResult ? Value(op->getResult(tensor)) : op->getOperand(tensor);
+      Value value =
+          isResult ? Value(op->getResult(tensor)) : op->getOperand(tensor);
       DimTraits &mine = traits[value][dim];
       int64_t inner = innerOf(rule, factors, factor);
       auto addUnit = [&](int64_t unit) {
-        if (unit <= 1 || mine.units.size() >= mostUnits || llvm::is_contained(mine.units, unit))
+        if (unit <= 1 || mine.units.size() >= mostUnits ||
+            llvm::is_contained(mine.units, unit))
           return;
         mine.units.push_back(unit);
         changed = true;
@@ -190,8 +208,8 @@ bool Space::spreadOp(Operation *op, const ShardingRule &rule) {
         addUnit(inner);
       for (int64_t unit : units)
         addUnit(unit * inner);
-      // Query heads stand behind key heads in one dimension: that one may be cut
-      // further.
+      // Query heads stand behind key heads in one dimension: that one may be
+      // cut further.
       bool further = isHeads && factors.size() > 1;
       if (limited && !further && factors[0] == factor && !mine.keyHeads) {
         mine.keyHeads = true;
@@ -245,21 +263,25 @@ bool Space::mayCut(uint8_t role, const AxisGroup &group) const {
   return (role & kBatch) != 0;
 }
 
-std::vector<Space::Cases> Space::casesOf(Operation *op, const ShardingRule &rule,
+std::vector<Space::Cases> Space::casesOf(Operation *op,
+                                         const ShardingRule &rule,
                                          const AxisGroup &group) const {
   size_t parts = group.parts.size();
   std::vector<Cases> result;
   auto addJoint = [&](AxisCase c) { result.push_back(Cases(parts, c)); };
   SmallVector<uint8_t, 6> role = roles.ofFactors(op, rule);
   bool free = freedom == Freedom::All ||
-              llvm::any_of(op->getOperands(), [&](Value v) { return relaxed.contains(v); }) ||
-              llvm::any_of(op->getResults(), [&](Value v) { return relaxed.contains(v); });
+              llvm::any_of(op->getOperands(),
+                           [&](Value v) { return relaxed.contains(v); }) ||
+              llvm::any_of(op->getResults(),
+                           [&](Value v) { return relaxed.contains(v); });
   if (group.size == 1 || (group.isIdle && !free)) {
     addJoint({Row::Invariant, 0});
     return result;
   }
   auto maySplit = [&](int factor) {
-    if (rule.factors[factor].kind != FactorKind::Parallel || rule.factors[factor].size <= 1)
+    if (rule.factors[factor].kind != FactorKind::Parallel ||
+        rule.factors[factor].size <= 1)
       return false;
     return free || mayCut(role[factor], group);
   };
@@ -278,17 +300,20 @@ std::vector<Space::Cases> Space::casesOf(Operation *op, const ShardingRule &rule
     for (AxisCase c : enumerateCases(rule))
       if (c.row != Row::Sharded)
         addJoint(c);
-  // Key heads are as many as the major part: both parts would leave ranks without.
+  // Key heads are as many as the major part: both parts would leave ranks
+  // without.
   for (AxisCase c : sharded)
     if (parts == 1 || free || !carriesKeyHeads(op, rule, c.index))
       addJoint(c);
-  bool refined = parts == 2 && mesh.axes[group.parts[0]].parent == mesh.axes[group.parts[1]].parent;
+  bool refined = parts == 2 && mesh.axes[group.parts[0]].parent ==
+                                   mesh.axes[group.parts[1]].parent;
   if (!refined)
     return result;
   // Where query heads stand behind key heads, the minor part splits them.
   SmallVector<int, 2> heads = keyHeadFactors(op, rule, roles);
   for (AxisCase c : sharded)
-    if (carriesKeyHeads(op, rule, c.index) && (free || !llvm::is_contained(heads, c.index))) {
+    if (carriesKeyHeads(op, rule, c.index) &&
+        (free || !llvm::is_contained(heads, c.index))) {
       result.push_back({c, {Row::Replicated, 0}});
       result.push_back({c, {Row::Invariant, 0}});
     }
@@ -329,7 +354,8 @@ OpSpace Space::of(Operation *op) const {
     if (hashes.insert(code).second)
       return true;
     return llvm::none_of(space.strategies, [&](const Strategy &other) {
-      return other.operands == strategy.operands && other.results == strategy.results;
+      return other.operands == strategy.operands &&
+             other.results == strategy.results;
     });
   };
   SmallVector<AxisCase, 4> cases(mesh.size(), {Row::Invariant, 0});
@@ -363,7 +389,8 @@ std::vector<Layout> Space::storage(Value value) const {
   bool isInput = isa<BlockArgument>(value);
   bool free = freedom == Freedom::All || relaxed.contains(value);
   std::vector<Layout> layouts{Layout(mesh.size(), int(shape.size()))};
-  auto cut = [&](Layout layout, ArrayRef<int> parts, int64_t dim, int64_t unit) {
+  auto cut = [&](Layout layout, ArrayRef<int> parts, int64_t dim,
+                 int64_t unit) {
     if (layout.dims[dim].axes.size() && layout.dims[dim].unit != unit)
       return;
     for (int part : parts)
@@ -387,7 +414,8 @@ std::vector<Layout> Space::storage(Value value) const {
         if (shape[dim] <= 1)
           continue;
         bool inputBatch = isInput && dim == 0; // a parameter's has no role
-        if (!free && !(batch ? inputBatch : mayCut(roles.of(value, dim), group)))
+        if (!free &&
+            !(batch ? inputBatch : mayCut(roles.of(value, dim), group)))
           continue;
         const DimTraits &known = traitsOf(value, dim);
         if (group.parts.size() == 1 || free || !known.keyHeads)

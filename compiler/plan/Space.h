@@ -1,23 +1,25 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Space.h - the strategies that the planner may choose from -----------===//
+//===- Space.h - the strategies that the planner may choose from
+//-----------===//
 //
 // For every op of the function: the well-typed strategies (Strategy.h) that the
-// objective allows, over all mesh axes together. Generic over the sharding rules;
-// no op is named.
+// objective allows, over all mesh axes together. Generic over the sharding
+// rules; no op is named.
 //
 // Objective `parallel`, by the role of the axis:
 //
-//   dp      an op that has a batch dimension splits it; inputs are stored cut in
+//   dp      an op that has a batch dimension splits it; inputs are stored cut
+//   in
 //           dimension 0, parameters whole.
 //   others  no batch and no token dimension is ever split.
 //
 // Objective `time` and random plans allow every strategy.
 //
 // A refined axis (tp = 2 x 2) is used as one: both parts split the same factor,
-// or neighbouring factors of one dimension (key heads by the major part, the query
-// heads of a key head by the minor one); only what carries key heads alone leaves
-// the minor part.
+// or neighbouring factors of one dimension (key heads by the major part, the
+// query heads of a key head by the minor one); only what carries key heads
+// alone leaves the minor part.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_PLAN_SPACE_H
@@ -36,12 +38,12 @@ enum class Objective : uint8_t { Parallel, Time };
 
 /// How much a Space allows.
 enum class Freedom : uint8_t {
-  Roles,    ///< as the objective `parallel` has it
+  Roles, ///< as the objective `parallel` has it
   All,
 };
 
-/// A set of mesh axes that is used as one, all others being invariant. Empty: every
-/// axis is used as its own.
+/// A set of mesh axes that is used as one, all others being invariant. Empty:
+/// every axis is used as its own.
 using AxisSet = llvm::SmallVector<int, 4>;
 
 /// A mesh axis as the user named it, and its parts in the finest mesh.
@@ -50,7 +52,8 @@ struct AxisGroup {
   int64_t size = 1;
   llvm::SmallVector<int, 2> parts;
   bool isData = false; ///< dp
-  bool isIdle = false; ///< dp without a batch to split: everything is invariant on it
+  bool isIdle =
+      false; ///< dp without a batch to split: everything is invariant on it
 };
 std::vector<AxisGroup> groupsOf(const MeshShape &mesh);
 
@@ -69,13 +72,14 @@ struct OpSpace {
 /// What is known of a dimension beyond its size.
 struct DimTraits {
   llvm::SmallVector<int64_t, 2> units; ///< useful units besides 1
-  bool keyHeads = false; ///< its major factor has only as many parts as key heads
+  bool keyHeads =
+      false; ///< its major factor has only as many parts as key heads
 };
 
 class Space {
 public:
-  Space(mlir::func::FuncOp function, const Roles &roles, MeshShape mesh, Freedom freedom,
-        AxisSet joint = {});
+  Space(mlir::func::FuncOp function, const Roles &roles, MeshShape mesh,
+        Freedom freedom, AxisSet joint = {});
 
   /// Dimensions of `value` may be split on any axis, tokens too: a pin asks so.
   void relax(mlir::Value value) { relaxed.insert(value); }
@@ -93,9 +97,11 @@ private:
   using Cases = llvm::SmallVector<AxisCase, 2>; ///< one for each part
   void spreadTraits();
   bool spreadOp(mlir::Operation *op, const ShardingRule &rule);
-  llvm::SmallVector<int64_t, 2> unitsOfFactor(mlir::Operation *op, const ShardingRule &rule,
+  llvm::SmallVector<int64_t, 2> unitsOfFactor(mlir::Operation *op,
+                                              const ShardingRule &rule,
                                               int factor) const;
-  bool carriesKeyHeads(mlir::Operation *op, const ShardingRule &rule, int factor) const;
+  bool carriesKeyHeads(mlir::Operation *op, const ShardingRule &rule,
+                       int factor) const;
   std::vector<Cases> casesOf(mlir::Operation *op, const ShardingRule &rule,
                              const AxisGroup &group) const;
   bool mayCut(uint8_t role, const AxisGroup &group) const;

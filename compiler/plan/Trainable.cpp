@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Trainable.cpp - which stored tensors are parameters -----------------===//
+//===- Trainable.cpp - which stored tensors are parameters
+//-----------------===//
 
 #include "compiler/plan/Trainable.h"
 #include "dialects/mtp/MtpDialect.h"
@@ -12,7 +13,8 @@ using namespace mtp;
 using namespace mtp::plan;
 
 static bool isFloat(Value value) {
-  return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType());
+  return isa<FloatType>(
+      cast<RankedTensorType>(value.getType()).getElementType());
 }
 
 /// True if `value` is concat(-x[h:], x[:h]) of some x.
@@ -21,9 +23,11 @@ static Value rotatedOf(Value value) {
   if (!concat || concat.getInputs().size() != 2)
     return {};
   auto neg = concat.getInputs()[0].getDefiningOp<NegOp>();
-  auto high = neg ? neg.getInput().getDefiningOp<StridedSliceOp>() : StridedSliceOp();
+  auto high =
+      neg ? neg.getInput().getDefiningOp<StridedSliceOp>() : StridedSliceOp();
   auto low = concat.getInputs()[1].getDefiningOp<StridedSliceOp>();
-  return high && low && high.getInput() == low.getInput() ? low.getInput() : Value();
+  return high && low && high.getInput() == low.getInput() ? low.getInput()
+                                                          : Value();
 }
 
 /// True if the product `mul` is a half of a rotary embedding written out:
@@ -38,7 +42,8 @@ static bool isRotaryTable(MulOp mul, Value table) {
       return false;
     Value rest = add.getLhs() == mul.getResult() ? add.getRhs() : add.getLhs();
     auto product = rest.getDefiningOp<MulOp>();
-    return product && (rotatedOf(product.getLhs()) == other || rotatedOf(product.getRhs()) == other);
+    return product && (rotatedOf(product.getLhs()) == other ||
+                       rotatedOf(product.getRhs()) == other);
   });
 }
 
@@ -50,14 +55,17 @@ static bool leadsToScores(Value value, int depth = 12) {
   if (isa<MatMulOp>(op))
     return true;
   return isa<MulOp, DivOp, AddOp, SubOp, TanhOp, SelectOp, ConvertOp>(op) &&
-         llvm::any_of(op->getOperands(), [&](Value v) { return leadsToScores(v, depth - 1); });
+         llvm::any_of(op->getOperands(),
+                      [&](Value v) { return leadsToScores(v, depth - 1); });
 }
 
 /// True if `value` goes into a softmax through additions.
 static bool feedsSoftmax(Value value, int depth = 6) {
   return depth > 0 && llvm::any_of(value.getUsers(), [&](Operation *user) {
-    return isa<SoftmaxOp>(user) || (isa<AddOp, SelectOp, ConvertOp>(user) && feedsSoftmax(user->getResult(0), depth - 1));
-  });
+           return isa<SoftmaxOp>(user) ||
+                  (isa<AddOp, SelectOp, ConvertOp>(user) &&
+                   feedsSoftmax(user->getResult(0), depth - 1));
+         });
 }
 
 namespace {
@@ -66,7 +74,8 @@ class Tracer {
 public:
   /// Empty if a result is reached; else why not, of the first way tried.
   std::string trace(Value value, bool indexed) {
-    auto [known, isNew] = memo.try_emplace({value, unsigned(indexed)}, "no use");
+    auto [known, isNew] =
+        memo.try_emplace({value, unsigned(indexed)}, "no use");
     if (!isNew)
       return known->second;
     std::string reason = "no result depends on it";
@@ -91,13 +100,19 @@ private:
     if (isa<SelectOp>(user) && operand == 0)
       return "reaches the result only as the condition of a select";
     if (isa<CosOp, SinOp>(user) || (isa<RotaryOp>(user) && operand > 0))
-      return "reaches the result only as a table of a rotary embedding (" + name + ")";
+      return "reaches the result only as a table of a rotary embedding (" +
+             name + ")";
     if (auto mul = dyn_cast<MulOp>(user); mul && isRotaryTable(mul, use.get()))
-      return "reaches the result only as a table of a rotary embedding (" + name + ")";
+      return "reaches the result only as a table of a rotary embedding (" +
+             name + ")";
     if (!indexed && isScoreAddend(user, operand, use.get()))
-      return "reaches the result only as an addend of attention scores (" + name + ")";
-    bool nowIndexed = indexed || (isa<GatherOp, GatherNdOp, GatherElementsOp>(user) && operand == 0);
-    std::string reason = "reaches the result only through integers (" + name + ")";
+      return "reaches the result only as an addend of attention scores (" +
+             name + ")";
+    bool nowIndexed =
+        indexed ||
+        (isa<GatherOp, GatherNdOp, GatherElementsOp>(user) && operand == 0);
+    std::string reason =
+        "reaches the result only through integers (" + name + ")";
     for (Value result : user->getResults()) {
       if (!isFloat(result))
         continue;
@@ -126,7 +141,8 @@ llvm::StringMap<Trainability> plan::findTrainable(func::FuncOp function) {
   llvm::StringMap<Trainability> all;
   Tracer tracer;
   for (auto parameter : function.getOps<ParameterOp>()) {
-    auto initializer = SymbolTable::lookupNearestSymbolFrom<InitializerOp>(parameter, parameter.getSourceAttr());
+    auto initializer = SymbolTable::lookupNearestSymbolFrom<InitializerOp>(
+        parameter, parameter.getSourceAttr());
     Trainability &entry = all[parameter.getSource()];
     if (entry.trainable || !initializer)
       continue;

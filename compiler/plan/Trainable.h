@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Trainable.h - which stored tensors are parameters -------------------===//
+//===- Trainable.h - which stored tensors are parameters
+//-------------------===//
 #ifndef MTP_COMPILER_PLAN_TRAINABLE_H
 #define MTP_COMPILER_PLAN_TRAINABLE_H
 
@@ -19,10 +20,10 @@ struct Trainability {
 
 /// Trainable are float initializers of rank >= 1 that reach a result through
 /// differentiable operations, except one that reaches it only as the table or
-/// inverse frequency of a rotary embedding, as an addend of attention scores that
-/// no look-up indexes, or through a comparison, the condition of a select, or
-/// integer operations. By symbol of `mtp.initializer`. Works on the graph before
-/// and after raising.
+/// inverse frequency of a rotary embedding, as an addend of attention scores
+/// that no look-up indexes, or through a comparison, the condition of a select,
+/// or integer operations. By symbol of `mtp.initializer`. Works on the graph
+/// before and after raising.
 llvm::StringMap<Trainability> findTrainable(mlir::func::FuncOp function);
 
 } // namespace mtp::plan

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Layout.cpp - how a tensor lies on a mesh ----------------------------===//
+//===- Layout.cpp - how a tensor lies on a mesh
+//----------------------------===//
 
 #include "dialects/mtp/Layout.h"
 
@@ -140,12 +141,18 @@ BlockExtent Layout::block(int dim, int64_t extent, const MeshShape &mesh,
 
 static std::string kindText(Kind kind) {
   switch (kind) {
-  case Kind::I: return "I";
-  case Kind::R: return "R";
-  case Kind::S: return "S";
-  case Kind::PSum: return "P(sum)";
-  case Kind::PMax: return "P(max)";
-  case Kind::PMin: return "P(min)";
+  case Kind::I:
+    return "I";
+  case Kind::R:
+    return "R";
+  case Kind::S:
+    return "S";
+  case Kind::PSum:
+    return "P(sum)";
+  case Kind::PMax:
+    return "P(max)";
+  case Kind::PMin:
+    return "P(min)";
   }
   return "";
 }
@@ -176,10 +183,12 @@ std::string Layout::text(const MeshShape &mesh) const {
 llvm::hash_code mtp::hash_value(const Layout &layout) {
   llvm::hash_code code = llvm::hash_value(layout.states.size());
   for (AxisState s : layout.states)
-    code = llvm::hash_combine(code, static_cast<int>(s.kind), s.kind == Kind::S ? s.dim : -1);
+    code = llvm::hash_combine(code, static_cast<int>(s.kind),
+                              s.kind == Kind::S ? s.dim : -1);
   for (const DimCut &cut : layout.dims)
     code = llvm::hash_combine(
-        code, llvm::hash_combine_range(cut.axes.begin(), cut.axes.end()), cut.unit);
+        code, llvm::hash_combine_range(cut.axes.begin(), cut.axes.end()),
+        cut.unit);
   return code;
 }
 
@@ -216,7 +225,9 @@ bool parseState(StringRef text, Kind &kind, int &dim, int64_t &unit) {
     return true;
   }
   if (text == "P(sum)" || text == "P(max)" || text == "P(min)") {
-    kind = text == "P(sum)" ? Kind::PSum : text == "P(max)" ? Kind::PMax : Kind::PMin;
+    kind = text == "P(sum)"   ? Kind::PSum
+           : text == "P(max)" ? Kind::PMax
+                              : Kind::PMin;
     return true;
   }
   if (!text.consume_front("S(") || !text.consume_back(")"))
@@ -234,7 +245,8 @@ bool parseState(StringRef text, Kind &kind, int &dim, int64_t &unit) {
 } // namespace
 
 std::optional<Layout> mtp::parseLayout(StringRef text, ArrayRef<int64_t> shape,
-                                       const MeshShape &mesh, std::string &error) {
+                                       const MeshShape &mesh,
+                                       std::string &error) {
   Layout layout(mesh.size(), shape.size());
   SmallVector<bool> seen(mesh.size(), false);
   for (StringRef entry : splitEntries(text)) {
@@ -244,7 +256,9 @@ std::optional<Layout> mtp::parseLayout(StringRef text, ArrayRef<int64_t> shape,
     int dim = -1;
     int64_t unit;
     if (!parseState(stateText.trim(), kind, dim, unit)) {
-      error = ("'" + entry + "' is not a state; write e.g. tp = S(1), tp = R or tp = P(sum)").str();
+      error = ("'" + entry +
+               "' is not a state; write e.g. tp = S(1), tp = R or tp = P(sum)")
+                  .str();
       return std::nullopt;
     }
     SmallVector<int, 2> axes = mesh.find(name);
@@ -253,8 +267,9 @@ std::optional<Layout> mtp::parseLayout(StringRef text, ArrayRef<int64_t> shape,
       return std::nullopt;
     }
     if (kind == Kind::S && dim >= static_cast<int>(shape.size())) {
-      error = "axis " + name.str() + " shards dimension " + std::to_string(dim) +
-              " of a tensor of rank " + std::to_string(shape.size());
+      error = "axis " + name.str() + " shards dimension " +
+              std::to_string(dim) + " of a tensor of rank " +
+              std::to_string(shape.size());
       return std::nullopt;
     }
     for (int axis : axes) {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Layout.h - how a tensor lies on a mesh ------------------------------===//
+//===- Layout.h - how a tensor lies on a mesh
+//------------------------------===//
 //
 // The plain data behind `#mtp.layout`, which algorithms work on. One state per
 // (tensor, mesh axis):
@@ -32,9 +33,10 @@ enum class Kind : uint8_t { I, R, S, PSum, PMax, PMin };
 inline bool isPartial(Kind kind) { return kind >= Kind::PSum; }
 /// The state of the gradient. Partial max and min have none; I is returned.
 inline Kind dual(Kind kind) {
-  return kind == Kind::R ? Kind::PSum : kind == Kind::PSum ? Kind::R
-                                    : isPartial(kind)      ? Kind::I
-                                                           : kind;
+  return kind == Kind::R      ? Kind::PSum
+         : kind == Kind::PSum ? Kind::R
+         : isPartial(kind)    ? Kind::I
+                              : kind;
 }
 
 /// State on one mesh axis; `dim` counts only for S.

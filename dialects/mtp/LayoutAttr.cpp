@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- LayoutAttr.cpp - #mtp.layout and mtp.mesh ---------------------------===//
+//===- LayoutAttr.cpp - #mtp.layout and mtp.mesh
+//---------------------------===//
 
 #include "dialects/mtp/MtpDialect.h"
 
@@ -34,15 +35,19 @@ static ParseResult parseState(AsmParser &parser, LayoutEntry &entry) {
   }
   if (keyword == "P") {
     StringRef reduction;
-    if (parser.parseLParen() || parser.parseKeyword(&reduction) || parser.parseRParen())
+    if (parser.parseLParen() || parser.parseKeyword(&reduction) ||
+        parser.parseRParen())
       return failure();
     if (reduction != "sum" && reduction != "max" && reduction != "min")
       return parser.emitError(loc) << "unknown reduction '" << reduction << "'";
-    entry.kind = reduction == "sum" ? Kind::PSum : reduction == "max" ? Kind::PMax : Kind::PMin;
+    entry.kind = reduction == "sum"   ? Kind::PSum
+                 : reduction == "max" ? Kind::PMax
+                                      : Kind::PMin;
     return success();
   }
   if (keyword != "S")
-    return parser.emitError(loc) << "unknown state '" << keyword << "': expected R, S(dim) or P(reduction)";
+    return parser.emitError(loc) << "unknown state '" << keyword
+                                 << "': expected R, S(dim) or P(reduction)";
   entry.kind = Kind::S;
   if (parser.parseLParen() || parser.parseInteger(entry.dim))
     return failure();
@@ -59,7 +64,8 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
     return {};
   while (succeeded(parser.parseOptionalComma())) {
     LayoutEntry entry;
-    if (parseAxisName(parser, entry.axis) || parser.parseEqual() || parseState(parser, entry))
+    if (parseAxisName(parser, entry.axis) || parser.parseEqual() ||
+        parseState(parser, entry))
       return {};
     entries.push_back(entry);
   }
@@ -70,11 +76,21 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
 
 static void printState(AsmPrinter &printer, const LayoutEntry &entry) {
   switch (entry.kind) {
-  case Kind::I: printer << "I"; break;
-  case Kind::R: printer << "R"; break;
-  case Kind::PSum: printer << "P(sum)"; break;
-  case Kind::PMax: printer << "P(max)"; break;
-  case Kind::PMin: printer << "P(min)"; break;
+  case Kind::I:
+    printer << "I";
+    break;
+  case Kind::R:
+    printer << "R";
+    break;
+  case Kind::PSum:
+    printer << "P(sum)";
+    break;
+  case Kind::PMax:
+    printer << "P(max)";
+    break;
+  case Kind::PMin:
+    printer << "P(min)";
+    break;
   case Kind::S:
     printer << "S(" << entry.dim;
     if (entry.unit != 1)
@@ -94,18 +110,23 @@ void LayoutAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
-LogicalResult LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
-                                         function_ref<InFlightDiagnostic()> emitError) const {
+LogicalResult
+LayoutAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
+                           function_ref<InFlightDiagnostic()> emitError) const {
   llvm::SmallSet<StringRef, 4> seen;
   Kind partial = Kind::I;
   for (const LayoutEntry &entry : getEntries()) {
     if (!seen.insert(entry.axis.getValue()).second)
-      return emitError() << "axis " << entry.axis.getValue() << " is given twice";
-    if (entry.kind == Kind::S && (entry.dim < 0 || entry.dim >= static_cast<int64_t>(shape.size())))
-      return emitError() << "axis " << entry.axis.getValue() << " shards dimension " << entry.dim
+      return emitError() << "axis " << entry.axis.getValue()
+                         << " is given twice";
+    if (entry.kind == Kind::S &&
+        (entry.dim < 0 || entry.dim >= static_cast<int64_t>(shape.size())))
+      return emitError() << "axis " << entry.axis.getValue()
+                         << " shards dimension " << entry.dim
                          << " of a tensor of rank " << shape.size();
     if (entry.kind == Kind::S && entry.unit < 1)
-      return emitError() << "axis " << entry.axis.getValue() << ": unit " << entry.unit << " is not positive";
+      return emitError() << "axis " << entry.axis.getValue() << ": unit "
+                         << entry.unit << " is not positive";
     if (!isPartial(entry.kind))
       continue;
     if (partial != Kind::I && partial != entry.kind)
@@ -127,7 +148,8 @@ ParseResult MeshOp::parse(OpAsmParser &parser, OperationState &state) {
   auto parseAxis = [&]() -> ParseResult {
     StringAttr name;
     SmallVector<int64_t> sizes(1);
-    if (parseAxisName(parser, name) || parser.parseEqual() || parser.parseInteger(sizes[0]))
+    if (parseAxisName(parser, name) || parser.parseEqual() ||
+        parser.parseInteger(sizes[0]))
       return failure();
     while (succeeded(parser.parseOptionalKeyword("x")))
       if (parser.parseInteger(sizes.emplace_back()))
@@ -137,7 +159,8 @@ ParseResult MeshOp::parse(OpAsmParser &parser, OperationState &state) {
     return success();
   };
   if (parser.parseSymbolName(symbol, "sym_name", state.attributes) ||
-      parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, parseAxis) ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
+                                     parseAxis) ||
       parser.parseOptionalAttrDict(state.attributes))
     return failure();
   state.addAttribute("axis_names", builder.getArrayAttr(names));
@@ -149,14 +172,18 @@ void MeshOp::print(OpAsmPrinter &printer) {
   printer << " ";
   printer.printSymbolName(getSymName());
   printer << " <";
-  llvm::interleaveComma(llvm::zip_equal(getAxisNames(), getAxisFactors()), printer, [&](auto axis) {
-    auto [name, factors] = axis;
-    printer.printKeywordOrString(cast<StringAttr>(name).getValue());
-    printer << " = ";
-    llvm::interleave(cast<DenseI64ArrayAttr>(factors).asArrayRef(), printer, " x ");
-  });
+  llvm::interleaveComma(
+      llvm::zip_equal(getAxisNames(), getAxisFactors()), printer,
+      [&](auto axis) {
+        auto [name, factors] = axis;
+        printer.printKeywordOrString(cast<StringAttr>(name).getValue());
+        printer << " = ";
+        llvm::interleave(cast<DenseI64ArrayAttr>(factors).asArrayRef(), printer,
+                         " x ");
+      });
   printer << ">";
-  printer.printOptionalAttrDict((*this)->getAttrs(), {"sym_name", "axis_names", "axis_factors"});
+  printer.printOptionalAttrDict((*this)->getAttrs(),
+                                {"sym_name", "axis_names", "axis_factors"});
 }
 
 LogicalResult MeshOp::verify() {
@@ -165,7 +192,8 @@ LogicalResult MeshOp::verify() {
                          << getAxisFactors().size() << " axes";
   llvm::SmallSet<StringRef, 4> seen;
   int64_t ranks = 1;
-  for (auto [name, factors] : llvm::zip_equal(getAxisNames(), getAxisFactors())) {
+  for (auto [name, factors] :
+       llvm::zip_equal(getAxisNames(), getAxisFactors())) {
     StringRef axis = cast<StringAttr>(name).getValue();
     if (!seen.insert(axis).second)
       return emitOpError() << "axis " << axis << " is given twice";
@@ -174,8 +202,9 @@ LogicalResult MeshOp::verify() {
       return emitOpError() << "axis " << axis << " has no size";
     for (int64_t size : sizes.asArrayRef()) {
       if (size < 1 || size > 65536 || (ranks *= size) > 65536)
-        return emitOpError() << "axis " << axis << " of size " << size
-                             << ": sizes are positive and a mesh has at most 65536 ranks";
+        return emitOpError()
+               << "axis " << axis << " of size " << size
+               << ": sizes are positive and a mesh has at most 65536 ranks";
     }
   }
   return success();
@@ -184,11 +213,13 @@ LogicalResult MeshOp::verify() {
 MeshShape MeshOp::getShape() {
   MeshShape mesh;
   mesh.symbol = getSymName().str();
-  for (auto [name, factors] : llvm::zip_equal(getAxisNames(), getAxisFactors())) {
+  for (auto [name, factors] :
+       llvm::zip_equal(getAxisNames(), getAxisFactors())) {
     ArrayRef<int64_t> sizes = cast<DenseI64ArrayAttr>(factors).asArrayRef();
     for (auto [part, size] : llvm::enumerate(sizes))
       mesh.axes.push_back({cast<StringAttr>(name).getValue().str(),
-                           sizes.size() == 1 ? -1 : static_cast<int>(part), size});
+                           sizes.size() == 1 ? -1 : static_cast<int>(part),
+                           size});
   }
   return mesh;
 }
@@ -199,7 +230,8 @@ MeshShape MeshOp::getShape() {
 
 LayoutAttr mtp::layoutOf(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor ? dyn_cast_or_null<LayoutAttr>(tensor.getEncoding()) : LayoutAttr();
+  return tensor ? dyn_cast_or_null<LayoutAttr>(tensor.getEncoding())
+                : LayoutAttr();
 }
 
 RankedTensorType mtp::withLayout(RankedTensorType type, LayoutAttr layout) {
@@ -210,7 +242,8 @@ MeshOp mtp::lookupMesh(Operation *from, FlatSymbolRefAttr symbol) {
   return SymbolTable::lookupNearestSymbolFrom<MeshOp>(from, symbol);
 }
 
-FailureOr<Layout> mtp::toLayout(Operation *op, RankedTensorType type, const MeshShape &mesh) {
+FailureOr<Layout> mtp::toLayout(Operation *op, RankedTensorType type,
+                                const MeshShape &mesh) {
   LayoutAttr attr = layoutOf(type);
   if (!attr)
     return op->emitOpError() << "has a tensor type without a layout: " << type;
@@ -218,18 +251,21 @@ FailureOr<Layout> mtp::toLayout(Operation *op, RankedTensorType type, const Mesh
   for (const LayoutEntry &entry : attr.getEntries()) {
     SmallVector<int, 2> axes = mesh.find(entry.axis.getValue());
     if (axes.empty())
-      return op->emitOpError() << "mesh @" << mesh.symbol << " has no axis " << entry.axis.getValue();
+      return op->emitOpError() << "mesh @" << mesh.symbol << " has no axis "
+                               << entry.axis.getValue();
     for (int axis : axes) {
       if (layout.states[axis].kind != Kind::I)
-        return op->emitOpError() << "axis " << mesh.axes[axis].name() << " is given twice";
+        return op->emitOpError()
+               << "axis " << mesh.axes[axis].name() << " is given twice";
       if (entry.kind != Kind::S) {
         layout.states[axis] = {entry.kind, -1};
         continue;
       }
       DimCut &cut = layout.dims[entry.dim];
       if (!cut.axes.empty() && cut.unit != entry.unit)
-        return op->emitOpError() << "dimension " << entry.dim << " is cut in units of " << cut.unit
-                                 << " and of " << entry.unit;
+        return op->emitOpError()
+               << "dimension " << entry.dim << " is cut in units of "
+               << cut.unit << " and of " << entry.unit;
       layout.shard(axis, entry.dim);
       cut.unit = entry.unit;
     }
@@ -237,14 +273,18 @@ FailureOr<Layout> mtp::toLayout(Operation *op, RankedTensorType type, const Mesh
   Layout canonical = layout;
   canonical.canonicalize(type.getShape(), mesh);
   if (toAttr(op->getContext(), canonical, mesh) != attr)
-    return op->emitOpError() << "the layout of " << type << " is written <@" << mesh.symbol
-                             << (canonical.isInvariant() ? "" : ", ") << canonical.text(mesh) << ">";
+    return op->emitOpError()
+           << "the layout of " << type << " is written <@" << mesh.symbol
+           << (canonical.isInvariant() ? "" : ", ") << canonical.text(mesh)
+           << ">";
   return canonical;
 }
 
-LayoutAttr mtp::toAttr(MLIRContext *context, const Layout &layout, const MeshShape &mesh) {
+LayoutAttr mtp::toAttr(MLIRContext *context, const Layout &layout,
+                       const MeshShape &mesh) {
   SmallVector<LayoutEntry> entries;
-  auto add = [&](const std::string &axis, Kind kind, int64_t dim, int64_t unit) {
+  auto add = [&](const std::string &axis, Kind kind, int64_t dim,
+                 int64_t unit) {
     entries.push_back({StringAttr::get(context, axis), kind, dim, unit});
   };
   for (auto [dim, cut] : llvm::enumerate(layout.dims))
@@ -258,5 +298,6 @@ LayoutAttr mtp::toAttr(MLIRContext *context, const Layout &layout, const MeshSha
     for (const std::string &name : mesh.names(axes))
       add(name, kind, -1, 1);
   }
-  return LayoutAttr::get(context, FlatSymbolRefAttr::get(context, mesh.symbol), entries);
+  return LayoutAttr::get(context, FlatSymbolRefAttr::get(context, mesh.symbol),
+                         entries);
 }

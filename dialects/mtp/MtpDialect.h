@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- MtpDialect.h - the graph dialect ------------------------------------===//
+//===- MtpDialect.h - the graph dialect
+//------------------------------------===//
 #ifndef MTP_DIALECT_MTPDIALECT_H
 #define MTP_DIALECT_MTPDIALECT_H
 
@@ -26,28 +27,36 @@ struct LayoutEntry {
   int64_t dim = -1;
   int64_t unit = 1;
   bool operator==(const LayoutEntry &other) const {
-    return axis == other.axis && kind == other.kind && dim == other.dim && unit == other.unit;
+    return axis == other.axis && kind == other.kind && dim == other.dim &&
+           unit == other.unit;
   }
 };
 inline llvm::hash_code hash_value(const LayoutEntry &entry) {
-  return llvm::hash_combine(entry.axis, static_cast<int>(entry.kind), entry.dim, entry.unit);
+  return llvm::hash_combine(entry.axis, static_cast<int>(entry.kind), entry.dim,
+                            entry.unit);
 }
 
 /// What the ranks of an axis do in a conversion.
 enum class Transfer : uint8_t {
-  None,          ///< nothing: same bytes
-  Slice,         ///< keep the own block, local
-  Pad,           ///< own block among zeros, local
-  Root,          ///< the first rank keeps its value, the others zero, local
-  AllReduce, AllGather, ReduceScatter, AllToAll, Permute
+  None,  ///< nothing: same bytes
+  Slice, ///< keep the own block, local
+  Pad,   ///< own block among zeros, local
+  Root,  ///< the first rank keeps its value, the others zero, local
+  AllReduce,
+  AllGather,
+  ReduceScatter,
+  AllToAll,
+  Permute
 };
 
 /// Values of an op with this trait have no cotangent.
 template <typename ConcreteOp>
-class NoCotangentTrait : public mlir::OpTrait::TraitBase<ConcreteOp, NoCotangentTrait> {};
+class NoCotangentTrait
+    : public mlir::OpTrait::TraitBase<ConcreteOp, NoCotangentTrait> {};
 /// Result elements depend on the same (broadcast) elements of the operands.
 template <typename ConcreteOp>
-class ElementwiseTrait : public mlir::OpTrait::TraitBase<ConcreteOp, ElementwiseTrait> {};
+class ElementwiseTrait
+    : public mlir::OpTrait::TraitBase<ConcreteOp, ElementwiseTrait> {};
 
 /// What `localize` may ask: where the block of this rank lies. Results are
 /// scalar tensors `tensor<i64>` (values that differ from rank to rank).
@@ -64,8 +73,10 @@ public:
   /// Elements of the block that exist; the rest, at its end, is padding.
   virtual mlir::Value blockValid(mlir::OpOperand &operand, int64_t dim) = 0;
   /// The local block of a stored tensor (a parameter): `source` is its symbol,
-  /// `recipe` what the loader does to it before it is cut by the result's layout.
-  virtual mlir::Value loadBlock(mlir::OpResult result, mlir::FlatSymbolRefAttr source,
+  /// `recipe` what the loader does to it before it is cut by the result's
+  /// layout.
+  virtual mlir::Value loadBlock(mlir::OpResult result,
+                                mlir::FlatSymbolRefAttr source,
                                 mlir::ArrayAttr recipe) = 0;
 };
 
@@ -88,15 +99,18 @@ namespace mtp {
 /// The layout that a type carries, or null.
 LayoutAttr layoutOf(mlir::Type type);
 /// `type` with `layout` as its encoding (null: none).
-mlir::RankedTensorType withLayout(mlir::RankedTensorType type, LayoutAttr layout);
+mlir::RankedTensorType withLayout(mlir::RankedTensorType type,
+                                  LayoutAttr layout);
 /// The mesh op named `symbol`, seen from `from`; null if there is none.
 MeshOp lookupMesh(mlir::Operation *from, mlir::FlatSymbolRefAttr symbol);
 /// Attribute to algorithm data. Emits a diagnostic at `op` if an axis is not in
 /// the mesh or a refined axis is written in a form that is not canonical.
-mlir::FailureOr<Layout> toLayout(mlir::Operation *op, mlir::RankedTensorType type,
+mlir::FailureOr<Layout> toLayout(mlir::Operation *op,
+                                 mlir::RankedTensorType type,
                                  const MeshShape &mesh);
 /// Algorithm data to attribute.
-LayoutAttr toAttr(mlir::MLIRContext *context, const Layout &layout, const MeshShape &mesh);
+LayoutAttr toAttr(mlir::MLIRContext *context, const Layout &layout,
+                  const MeshShape &mesh);
 
 /// Creates the conversion op named `mnemonic` ("mtp.copy_to") on `axes`.
 mlir::Value createConversion(mlir::OpBuilder &builder, mlir::Location loc,

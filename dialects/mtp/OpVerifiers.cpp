@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OpVerifiers.cpp - constraints beyond sharding, folds, work ----------===//
+//===- OpVerifiers.cpp - constraints beyond sharding, folds, work
+//----------===//
 
 #include "dialects/mtp/MtpDialect.h"
 
@@ -9,7 +10,9 @@
 using namespace mlir;
 using namespace mtp;
 
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
 
 //===----------------------------------------------------------------------===//
 // Module ops
@@ -23,11 +26,13 @@ LogicalResult InitializerOp::verify() {
   if (!type.hasStaticShape())
     return emitOpError() << "needs a static shape, has " << type;
   if (getValue() && getValue()->getShapedType() != type)
-    return emitOpError() << "has a value of type " << getValue()->getShapedType();
+    return emitOpError() << "has a value of type "
+                         << getValue()->getShapedType();
   if (!stored)
     return success();
   int64_t element = llvm::divideCeil(type.getElementTypeBitWidth(), 8), size;
-  if (llvm::MulOverflow(type.getNumElements(), element, size) || size != static_cast<int64_t>(*getBytes()))
+  if (llvm::MulOverflow(type.getNumElements(), element, size) ||
+      size != static_cast<int64_t>(*getBytes()))
     return emitOpError() << "has " << *getBytes() << " bytes for " << type;
   if (static_cast<int64_t>(*getOffset()) < 0)
     return emitOpError() << "has a negative offset " << *getOffset();
@@ -35,7 +40,8 @@ LogicalResult InitializerOp::verify() {
 }
 
 /// Shape after the steps, or failure with a diagnostic.
-static FailureOr<SmallVector<int64_t>> applyRecipe(ParameterOp op, ArrayRef<int64_t> shape) {
+static FailureOr<SmallVector<int64_t>> applyRecipe(ParameterOp op,
+                                                   ArrayRef<int64_t> shape) {
   SmallVector<int64_t> current(shape);
   int64_t rank = current.size();
   for (auto step : op.getRecipe().getAsRange<RecipeStepAttr>()) {
@@ -45,15 +51,18 @@ static FailureOr<SmallVector<int64_t>> applyRecipe(ParameterOp op, ArrayRef<int6
       SmallVector<int64_t> sorted(values);
       llvm::sort(sorted);
       if (!llvm::equal(sorted, llvm::seq<int64_t>(0, rank)))
-        return op.emitOpError() << "recipe: not a permutation of " << rank << " dimensions";
+        return op.emitOpError()
+               << "recipe: not a permutation of " << rank << " dimensions";
       SmallVector<int64_t> next;
       for (int64_t dim : values)
         next.push_back(current[dim]);
       current = next;
     } else if (step.getKind() == "slice") {
-      if (values.size() != 3 || values[0] < 0 || values[0] >= rank || values[1] < 0 || values[2] < 0 ||
+      if (values.size() != 3 || values[0] < 0 || values[0] >= rank ||
+          values[1] < 0 || values[2] < 0 ||
           values[1] > current[values[0]] - values[2])
-        return op.emitOpError() << "recipe: the slice does not lie in the tensor";
+        return op.emitOpError()
+               << "recipe: the slice does not lie in the tensor";
       current[values[0]] = values[2];
     } else if (step.getKind() == "reshape") {
       int64_t from = 1, to = 1;
@@ -62,20 +71,24 @@ static FailureOr<SmallVector<int64_t>> applyRecipe(ParameterOp op, ArrayRef<int6
       for (int64_t extent : values)
         to *= extent;
       if (from != to)
-        return op.emitOpError() << "recipe: cannot turn " << from << " elements into " << to;
+        return op.emitOpError()
+               << "recipe: cannot turn " << from << " elements into " << to;
       current.assign(values.begin(), values.end());
     } else {
-      return op.emitOpError() << "recipe: unknown step '" << step.getKind() << "'";
+      return op.emitOpError()
+             << "recipe: unknown step '" << step.getKind() << "'";
     }
   }
   return current;
 }
 
 LogicalResult ParameterOp::verify() {
-  auto initializer = SymbolTable::lookupNearestSymbolFrom<InitializerOp>(*this, getSourceAttr());
+  auto initializer = SymbolTable::lookupNearestSymbolFrom<InitializerOp>(
+      *this, getSourceAttr());
   if (!initializer)
     return emitOpError() << "there is no mtp.initializer " << getSourceAttr();
-  auto shape = applyRecipe(*this, cast<RankedTensorType>(initializer.getType()).getShape());
+  auto shape = applyRecipe(
+      *this, cast<RankedTensorType>(initializer.getType()).getShape());
   if (failed(shape))
     return failure();
   if (typeOf(getResult()).getShape() != ArrayRef<int64_t>(*shape))
@@ -88,10 +101,12 @@ void ConstantOp::build(OpBuilder &, OperationState &state, ElementsAttr value) {
   state.addTypes(cast<RankedTensorType>(value.getShapedType()));
 }
 
-/// `dense<0.5> : tensor<f32>`, followed by `in` and the type if it has a layout.
+/// `dense<0.5> : tensor<f32>`, followed by `in` and the type if it has a
+/// layout.
 ParseResult ConstantOp::parse(OpAsmParser &parser, OperationState &state) {
   ElementsAttr value;
-  if (parser.parseOptionalAttrDict(state.attributes) || parser.parseAttribute(value, "value", state.attributes))
+  if (parser.parseOptionalAttrDict(state.attributes) ||
+      parser.parseAttribute(value, "value", state.attributes))
     return failure();
   Type type = value.getShapedType();
   if (succeeded(parser.parseOptionalKeyword("in")) && parser.parseType(type))
@@ -110,7 +125,8 @@ void ConstantOp::print(OpAsmPrinter &printer) {
 LogicalResult ConstantOp::verify() {
   auto type = typeOf(getResult());
   if (getValue().getShapedType() != withLayout(type, {}))
-    return emitOpError() << "has a value of type " << getValue().getShapedType() << " and a result of type " << type;
+    return emitOpError() << "has a value of type " << getValue().getShapedType()
+                         << " and a result of type " << type;
   return success();
 }
 
@@ -121,17 +137,20 @@ OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 //===----------------------------------------------------------------------===//
 
 LogicalResult StridedSliceOp::verify() {
-  int64_t size = typeOf(getResult()).getDimSize(getDim()), extent = typeOf(getInput()).getDimSize(getDim());
+  int64_t size = typeOf(getResult()).getDimSize(getDim()),
+          extent = typeOf(getInput()).getDimSize(getDim());
   int64_t start = getStart(), step = getStep();
   if (step == 0)
     return emitOpError() << "step is zero";
   if (size == 0)
     return success();
   int64_t span, last;
-  if (llvm::MulOverflow(size - 1, step, span) || llvm::AddOverflow(start, span, last) || start < 0 ||
-      start >= extent || last < 0 || last >= extent)
-    return emitOpError() << "elements " << start << " in steps of " << step << ", " << size
-                         << " of them, do not lie in dimension " << getDim() << " of size " << extent;
+  if (llvm::MulOverflow(size - 1, step, span) ||
+      llvm::AddOverflow(start, span, last) || start < 0 || start >= extent ||
+      last < 0 || last >= extent)
+    return emitOpError() << "elements " << start << " in steps of " << step
+                         << ", " << size << " of them, do not lie in dimension "
+                         << getDim() << " of size " << extent;
   return success();
 }
 
@@ -140,7 +159,8 @@ LogicalResult ConcatOp::verify() {
   for (Value input : getInputs())
     sum += typeOf(input).getDimSize(dim);
   if (sum != typeOf(getResult()).getDimSize(dim))
-    return emitOpError() << "sizes along dimension " << dim << " add up to " << sum << ", the result has "
+    return emitOpError() << "sizes along dimension " << dim << " add up to "
+                         << sum << ", the result has "
                          << typeOf(getResult()).getDimSize(dim);
   return success();
 }
@@ -148,34 +168,45 @@ LogicalResult ConcatOp::verify() {
 LogicalResult PadOp::verify() {
   auto from = typeOf(getInput()), to = typeOf(getResult());
   int64_t rank = from.getRank();
-  if (static_cast<int64_t>(getLow().size()) != rank || static_cast<int64_t>(getHigh().size()) != rank)
+  if (static_cast<int64_t>(getLow().size()) != rank ||
+      static_cast<int64_t>(getHigh().size()) != rank)
     return emitOpError() << "low and high need " << rank << " entries";
   for (int64_t dim = 0; dim < rank; ++dim) {
     int64_t low = getLow()[dim], high = getHigh()[dim];
-    if (low < 0 || high < 0 || from.getDimSize(dim) + low + high != to.getDimSize(dim))
-      return emitOpError() << "dimension " << dim << ": " << from.getDimSize(dim) << " padded by " << low
-                           << " and " << high << " is not " << to.getDimSize(dim);
+    if (low < 0 || high < 0 ||
+        from.getDimSize(dim) + low + high != to.getDimSize(dim))
+      return emitOpError() << "dimension " << dim << ": "
+                           << from.getDimSize(dim) << " padded by " << low
+                           << " and " << high << " is not "
+                           << to.getDimSize(dim);
   }
   return success();
 }
 
 LogicalResult GatherOp::verify() {
-  if (typeOf(getIndices()).getElementType().isInteger() && !typeOf(getIndices()).getElementType().isInteger(1))
+  if (typeOf(getIndices()).getElementType().isInteger() &&
+      !typeOf(getIndices()).getElementType().isInteger(1))
     return success();
-  return emitOpError() << "indices are " << typeOf(getIndices()).getElementType() << ", expected integers";
+  return emitOpError() << "indices are "
+                       << typeOf(getIndices()).getElementType()
+                       << ", expected integers";
 }
 
 LogicalResult TopKOp::verify() {
-  int64_t k = typeOf(getValues()).getDimSize(getDim()), extent = typeOf(getInput()).getDimSize(getDim());
+  int64_t k = typeOf(getValues()).getDimSize(getDim()),
+          extent = typeOf(getInput()).getDimSize(getDim());
   if (k > extent || typeOf(getIndices()).getDimSize(getDim()) != k)
     return emitOpError() << "takes " << k << " of " << extent << " elements";
   return success();
 }
 
 LogicalResult RotaryOp::verify() {
-  int64_t half = typeOf(getCos()).getShape().back(), width = typeOf(getInput()).getShape().back();
-  if (typeOf(getCos()).getShape() != typeOf(getSin()).getShape() || 2 * half > width)
-    return emitOpError() << "cos and sin need one shape and at most " << width / 2
+  int64_t half = typeOf(getCos()).getShape().back(),
+          width = typeOf(getInput()).getShape().back();
+  if (typeOf(getCos()).getShape() != typeOf(getSin()).getShape() ||
+      2 * half > width)
+    return emitOpError() << "cos and sin need one shape and at most "
+                         << width / 2
                          << " elements in the last dimension, have " << half;
   return success();
 }
@@ -185,22 +216,34 @@ LogicalResult RotaryOp::verify() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult ConvolutionOp::verify() {
-  auto input = typeOf(getInput()), filter = typeOf(getFilter()), result = typeOf(getResult());
+  auto input = typeOf(getInput()), filter = typeOf(getFilter()),
+       result = typeOf(getResult());
   int64_t spatial = input.getRank() - 2, groups = getGroups();
-  auto has = [](ArrayRef<int64_t> values, int64_t size) { return static_cast<int64_t>(values.size()) == size; };
-  if (!has(getStrides(), spatial) || !has(getDilations(), spatial) || !has(getPads(), 2 * spatial))
-    return emitOpError() << "needs " << spatial << " strides and dilations and " << 2 * spatial << " pads";
-  if (groups < 1 || input.getDimSize(1) != filter.getDimSize(1) * groups || filter.getDimSize(0) % groups != 0)
-    return emitOpError() << input.getDimSize(1) << " channels and " << filter.getDimSize(0) << " filters of "
-                         << filter.getDimSize(1) << " channels do not fit " << groups << " groups";
+  auto has = [](ArrayRef<int64_t> values, int64_t size) {
+    return static_cast<int64_t>(values.size()) == size;
+  };
+  if (!has(getStrides(), spatial) || !has(getDilations(), spatial) ||
+      !has(getPads(), 2 * spatial))
+    return emitOpError() << "needs " << spatial << " strides and dilations and "
+                         << 2 * spatial << " pads";
+  if (groups < 1 || input.getDimSize(1) != filter.getDimSize(1) * groups ||
+      filter.getDimSize(0) % groups != 0)
+    return emitOpError() << input.getDimSize(1) << " channels and "
+                         << filter.getDimSize(0) << " filters of "
+                         << filter.getDimSize(1) << " channels do not fit "
+                         << groups << " groups";
   for (int64_t dim = 0; dim < spatial; ++dim) {
     int64_t stride = getStrides()[dim], dilation = getDilations()[dim];
     int64_t window = dilation * (filter.getDimSize(dim + 2) - 1) + 1;
-    int64_t padded = input.getDimSize(dim + 2) + getPads()[dim] + getPads()[dim + spatial];
-    if (stride < 1 || dilation < 1 || getPads()[dim] < 0 || getPads()[dim + spatial] < 0 || padded < window ||
+    int64_t padded =
+        input.getDimSize(dim + 2) + getPads()[dim] + getPads()[dim + spatial];
+    if (stride < 1 || dilation < 1 || getPads()[dim] < 0 ||
+        getPads()[dim + spatial] < 0 || padded < window ||
         (padded - window) / stride + 1 != result.getDimSize(dim + 2))
-      return emitOpError() << "spatial dimension " << dim << ": result size " << result.getDimSize(dim + 2)
-                           << " does not follow from input, window, stride and pads";
+      return emitOpError()
+             << "spatial dimension " << dim << ": result size "
+             << result.getDimSize(dim + 2)
+             << " does not follow from input, window, stride and pads";
   }
   return success();
 }
@@ -222,15 +265,20 @@ static int64_t product(ArrayRef<int64_t> shape) {
   return result;
 }
 
-int64_t MatMulOp::getFlops(ArrayRef<SmallVector<int64_t>> operands, ArrayRef<SmallVector<int64_t>> results) {
-  return 2 * product(results[0]) * operands[0].rbegin()[getTransposeLhs() ? 1 : 0];
+int64_t MatMulOp::getFlops(ArrayRef<SmallVector<int64_t>> operands,
+                           ArrayRef<SmallVector<int64_t>> results) {
+  return 2 * product(results[0]) *
+         operands[0].rbegin()[getTransposeLhs() ? 1 : 0];
 }
 
-int64_t ConvolutionOp::getFlops(ArrayRef<SmallVector<int64_t>> operands, ArrayRef<SmallVector<int64_t>> results) {
-  return 2 * product(results[0]) * product(ArrayRef<int64_t>(operands[1]).drop_front());
+int64_t ConvolutionOp::getFlops(ArrayRef<SmallVector<int64_t>> operands,
+                                ArrayRef<SmallVector<int64_t>> results) {
+  return 2 * product(results[0]) *
+         product(ArrayRef<int64_t>(operands[1]).drop_front());
 }
 
-int64_t AttentionOp::getFlops(ArrayRef<SmallVector<int64_t>> operands, ArrayRef<SmallVector<int64_t>>) {
+int64_t AttentionOp::getFlops(ArrayRef<SmallVector<int64_t>> operands,
+                              ArrayRef<SmallVector<int64_t>>) {
   ArrayRef<int64_t> q = operands[0], v = operands[2];
   return 2 * q[0] * q[1] * q[2] * v[2] * (q[3] + v[3]);
 }

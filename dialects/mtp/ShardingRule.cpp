@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ShardingRule.cpp - how the dimensions of an op relate ---------------===//
+//===- ShardingRule.cpp - how the dimensions of an op relate
+//---------------===//
 
 #include "dialects/mtp/ShardingRule.h"
 
@@ -92,7 +93,8 @@ int RuleBuilder::factor(FactorKind kind, Kind reduction) {
   return rule.factors.size() - 1;
 }
 
-void RuleBuilder::operand(unsigned operand, unsigned dim, ArrayRef<int> factors) {
+void RuleBuilder::operand(unsigned operand, unsigned dim,
+                          ArrayRef<int> factors) {
   rule.operands[operand][dim].assign(factors.begin(), factors.end());
 }
 
@@ -101,7 +103,8 @@ void RuleBuilder::result(unsigned result, unsigned dim, ArrayRef<int> factors) {
 }
 
 void RuleBuilder::same(unsigned operandIndex, unsigned operandDim,
-                       unsigned resultIndex, unsigned resultDim, FactorKind kind) {
+                       unsigned resultIndex, unsigned resultDim,
+                       FactorKind kind) {
   int f = factor(kind);
   operand(operandIndex, operandDim, f);
   result(resultIndex, resultDim, f);
@@ -112,7 +115,8 @@ void RuleBuilder::same(unsigned operandIndex, unsigned operandDim,
 static void sizeLoneFactors(ShardingRule &rule, ValueRange values,
                             ArrayRef<TensorFactors> all) {
   for (auto [value, tensor] : llvm::zip_equal(values, all))
-    for (auto [extent, dim] : llvm::zip_equal(tensorType(value).getShape(), tensor))
+    for (auto [extent, dim] :
+         llvm::zip_equal(tensorType(value).getShape(), tensor))
       if (dim.size() == 1)
         rule.factors[dim[0]].size = std::max(rule.factors[dim[0]].size, extent);
 }
@@ -121,12 +125,14 @@ static void sizeLoneFactors(ShardingRule &rule, ValueRange values,
 static void sizeEmptyFactors(ShardingRule &rule, ValueRange values,
                              ArrayRef<TensorFactors> all) {
   for (auto [value, tensor] : llvm::zip_equal(values, all))
-    for (auto [extent, dim] : llvm::zip_equal(tensorType(value).getShape(), tensor))
+    for (auto [extent, dim] :
+         llvm::zip_equal(tensorType(value).getShape(), tensor))
       if (dim.size() == 1 && extent == 0 && rule.factors[dim[0]].size == 1)
         rule.factors[dim[0]].size = 0;
 }
 
-static LogicalResult checkSizes(Operation *op, ShardingRule &rule, ValueRange values,
+static LogicalResult checkSizes(Operation *op, ShardingRule &rule,
+                                ValueRange values,
                                 MutableArrayRef<TensorFactors> all,
                                 StringRef what, bool mayBroadcast) {
   for (auto [index, value] : llvm::enumerate(values)) {
@@ -135,8 +141,9 @@ static LogicalResult checkSizes(Operation *op, ShardingRule &rule, ValueRange va
       auto &factors = all[index][dim];
       if (factors.empty()) {
         if (extent != 1)
-          return op->emitOpError() << what << " " << index << " has size " << extent
-                                   << " in dimension " << dim << " where 1 is expected";
+          return op->emitOpError()
+                 << what << " " << index << " has size " << extent
+                 << " in dimension " << dim << " where 1 is expected";
         continue;
       }
       int64_t product = 1;
@@ -149,7 +156,8 @@ static LogicalResult checkSizes(Operation *op, ShardingRule &rule, ValueRange va
         continue;
       }
       return op->emitOpError() << what << " " << index << " has size " << extent
-                               << " in dimension " << dim << ", but the other tensors say " << product;
+                               << " in dimension " << dim
+                               << ", but the other tensors say " << product;
     }
   }
   return success();
@@ -160,8 +168,10 @@ FailureOr<ShardingRule> RuleBuilder::build() {
   sizeLoneFactors(rule, op->getResults(), rule.results);
   sizeEmptyFactors(rule, op->getOperands(), rule.operands);
   sizeEmptyFactors(rule, op->getResults(), rule.results);
-  if (failed(checkSizes(op, rule, op->getOperands(), rule.operands, "operand", true)) ||
-      failed(checkSizes(op, rule, op->getResults(), rule.results, "result", false)))
+  if (failed(checkSizes(op, rule, op->getOperands(), rule.operands, "operand",
+                        true)) ||
+      failed(checkSizes(op, rule, op->getResults(), rule.results, "result",
+                        false)))
     return failure();
   return std::move(rule);
 }
@@ -176,18 +186,21 @@ class Instantiation {
 public:
   explicit Instantiation(Operation *op) : builder(op), op(op) {}
 
-  LogicalResult place(ArrayRef<SmallVector<std::string, 4>> texts, ValueRange values,
-                      bool isResult) {
+  LogicalResult place(ArrayRef<SmallVector<std::string, 4>> texts,
+                      ValueRange values, bool isResult) {
     if (texts.size() != values.size())
-      return op->emitOpError() << "has " << values.size() << (isResult ? " results" : " operands")
-                               << ", its sharding rule " << texts.size();
+      return op->emitOpError()
+             << "has " << values.size() << (isResult ? " results" : " operands")
+             << ", its sharding rule " << texts.size();
     for (auto [index, text] : llvm::enumerate(texts)) {
       int rank = tensorType(values[index]).getRank();
-      int letters = llvm::count_if(text, [](const std::string &s) { return s != "..."; });
+      int letters =
+          llvm::count_if(text, [](const std::string &s) { return s != "..."; });
       bool open = letters != static_cast<int>(text.size());
       if (open ? rank < letters : rank != letters)
-        return op->emitOpError() << (isResult ? "result " : "operand ") << index << " has rank "
-                                 << rank << ", expected " << (open ? "at least " : "") << letters;
+        return op->emitOpError()
+               << (isResult ? "result " : "operand ") << index << " has rank "
+               << rank << ", expected " << (open ? "at least " : "") << letters;
       int dim = 0;
       for (const std::string &letter : text) {
         if (letter != "...") {
@@ -205,7 +218,8 @@ public:
 
 private:
   void put(unsigned index, unsigned dim, StringRef letter, bool isResult) {
-    FactorKind kind = letter.consume_front("!") ? FactorKind::Whole : FactorKind::Parallel;
+    FactorKind kind =
+        letter.consume_front("!") ? FactorKind::Whole : FactorKind::Parallel;
     auto [it, isNew] = byLetter.try_emplace(letter, -1);
     if (isNew) {
       it->second = builder.factor(kind);
@@ -222,7 +236,8 @@ private:
 };
 } // namespace
 
-FailureOr<ShardingRule> mtp::instantiateRule(const RuleText &text, Operation *op) {
+FailureOr<ShardingRule> mtp::instantiateRule(const RuleText &text,
+                                             Operation *op) {
   Instantiation instantiation(op);
   if (failed(instantiation.place(text.operands, op->getOperands(), false)) ||
       failed(instantiation.place(text.results, op->getResults(), true)))

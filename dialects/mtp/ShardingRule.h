@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ShardingRule.h - how the dimensions of an op relate -----------------===//
+//===- ShardingRule.h - how the dimensions of an op relate
+//-----------------===//
 //
 // The sharding rule of an op: the only place that knows how it may be split.
 // Verifier, planner and partitioner read it and nothing else.
@@ -60,7 +61,8 @@ struct ShardingRule {
   /// Sets of operands, as bit masks, in which the op is jointly linear.
   llvm::SmallVector<uint32_t, 2> linear;
   /// Moves elements without arithmetic, or takes max/min: the kinds of partial
-  /// maxima and minima that may pass through when all of `ordered` operands are.
+  /// maxima and minima that may pass through when all of `ordered` operands
+  /// are.
   bool passesMax = false, passesMin = false;
   /// Constants: the result may be produced in any state but partial.
   bool anyState = false;
@@ -89,14 +91,15 @@ class RuleBuilder {
 public:
   explicit RuleBuilder(mlir::Operation *op);
   /// A new factor. Its size is taken from the dimensions it is put on.
-  int factor(FactorKind kind = FactorKind::Parallel, Kind reduction = Kind::PSum);
+  int factor(FactorKind kind = FactorKind::Parallel,
+             Kind reduction = Kind::PSum);
   Factor &operator[](int factor) { return rule.factors[factor]; }
   /// Puts `factors`, major to minor, on a dimension.
   void operand(unsigned operand, unsigned dim, llvm::ArrayRef<int> factors);
   void result(unsigned result, unsigned dim, llvm::ArrayRef<int> factors);
   /// Puts a factor of its own on every dimension listed, in operand and result.
-  void same(unsigned operand, unsigned operandDim, unsigned result, unsigned resultDim,
-            FactorKind kind = FactorKind::Parallel);
+  void same(unsigned operand, unsigned operandDim, unsigned result,
+            unsigned resultDim, FactorKind kind = FactorKind::Parallel);
   ShardingRule rule;
   /// Checks that the sizes agree; drops factors from broadcast dimensions.
   mlir::FailureOr<ShardingRule> build();
@@ -140,7 +143,8 @@ constexpr bool wellFormed(std::string_view s) {
 mlir::LogicalResult verifySharding(mlir::Operation *op);
 /// The rule as an op builds it becomes the rule that everything takes. The
 /// identity (TakeRule.cpp); test/fuzz links another one that changes rules.
-mlir::FailureOr<ShardingRule> takeRule(mlir::Operation *op, mlir::FailureOr<ShardingRule> built);
+mlir::FailureOr<ShardingRule> takeRule(mlir::Operation *op,
+                                       mlir::FailureOr<ShardingRule> built);
 } // namespace detail
 
 /// ODS trait `ShardingRule<text, linear>`.

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Strategy.cpp - the well-typed ways to run an op ---------------------===//
+//===- Strategy.cpp - the well-typed ways to run an op
+//---------------------===//
 
 #include "dialects/mtp/Strategy.h"
 
@@ -19,12 +20,18 @@ using namespace mtp;
 
 std::string AxisCase::text(const ShardingRule &rule) const {
   switch (row) {
-  case Row::Invariant: return "invariant";
-  case Row::Replicated: return "replicated";
-  case Row::Sharded: return "sharded " + rule.factors[index].name;
-  case Row::Max: return "partial max";
-  case Row::Min: return "partial min";
-  case Row::Linear: break;
+  case Row::Invariant:
+    return "invariant";
+  case Row::Replicated:
+    return "replicated";
+  case Row::Sharded:
+    return "sharded " + rule.factors[index].name;
+  case Row::Max:
+    return "partial max";
+  case Row::Min:
+    return "partial min";
+  case Row::Linear:
+    break;
   }
   std::string members;
   for (int operand = 0; operand < 32; ++operand)
@@ -56,8 +63,8 @@ namespace {
 /// Builds the layout of one tensor from one case per axis.
 class Combiner {
 public:
-  Combiner(const ShardingRule &rule, ArrayRef<AxisCase> cases, const MeshShape &mesh,
-           std::string *why, ArrayRef<int> order)
+  Combiner(const ShardingRule &rule, ArrayRef<AxisCase> cases,
+           const MeshShape &mesh, std::string *why, ArrayRef<int> order)
       : rule(rule), cases(cases), mesh(mesh), why(why) {
     if (order.empty())
       for (int axis = 0; axis < mesh.size(); ++axis)
@@ -66,8 +73,10 @@ public:
       this->order.assign(order.begin(), order.end());
   }
 
-  /// `rest` gives the state of a tensor that does not carry what the axis shards.
-  std::optional<Layout> layout(ArrayRef<int64_t> shape, const TensorFactors &factors,
+  /// `rest` gives the state of a tensor that does not carry what the axis
+  /// shards.
+  std::optional<Layout> layout(ArrayRef<int64_t> shape,
+                               const TensorFactors &factors,
                                llvm::function_ref<Kind(int axis)> rest) {
     Layout layout(mesh.size(), shape.size());
     for (auto [dim, dimFactors] : llvm::enumerate(factors))
@@ -111,13 +120,15 @@ private:
         if (c.row != AxisCase::Row::Sharded || c.index != factor)
           continue;
         if (unit && unit != c.unit) {
-          fail("axis " + mesh.axes[axis].name() + ": factor " + rule.factors[factor].name + " is cut in units of " +
+          fail("axis " + mesh.axes[axis].name() + ": factor " +
+               rule.factors[factor].name + " is cut in units of " +
                Twine(unit) + " and of " + Twine(c.unit));
           return false;
         }
         unit = c.unit;
         if (!mayCut) {
-          fail("axis " + mesh.axes[axis].name() + ": factor " + rule.factors[factor].name +
+          fail("axis " + mesh.axes[axis].name() + ": factor " +
+               rule.factors[factor].name +
                " lies behind a factor that is not cut to size 1");
           return false;
         }
@@ -139,18 +150,24 @@ private:
 } // namespace
 
 static bool carries(const TensorFactors &factors, int factor) {
-  return llvm::any_of(factors, [&](auto &dim) { return llvm::is_contained(dim, factor); });
+  return llvm::any_of(
+      factors, [&](auto &dim) { return llvm::is_contained(dim, factor); });
 }
 
 /// State of operand `index` on an axis whose case does not shard it.
 Kind mtp::operandKind(const ShardingRule &rule, AxisCase c, unsigned index) {
   switch (c.row) {
-  case AxisCase::Row::Invariant: return Kind::I;
+  case AxisCase::Row::Invariant:
+    return Kind::I;
   case AxisCase::Row::Replicated:
-  case AxisCase::Row::Sharded: return Kind::R;
-  case AxisCase::Row::Linear: return rule.linear[c.index] >> index & 1 ? Kind::PSum : Kind::R;
-  case AxisCase::Row::Max: return Kind::PMax;
-  case AxisCase::Row::Min: return Kind::PMin;
+  case AxisCase::Row::Sharded:
+    return Kind::R;
+  case AxisCase::Row::Linear:
+    return rule.linear[c.index] >> index & 1 ? Kind::PSum : Kind::R;
+  case AxisCase::Row::Max:
+    return Kind::PMax;
+  case AxisCase::Row::Min:
+    return Kind::PMin;
   }
   return Kind::I;
 }
@@ -161,19 +178,24 @@ Kind mtp::operandKind(const ShardingRule &rule, AxisCase c, unsigned index) {
 Kind mtp::resultKind(const ShardingRule &rule, AxisCase c) {
   switch (c.row) {
   case AxisCase::Row::Sharded:
-    return llvm::any_of(rule.results, [&](auto &r) { return carries(r, c.index); })
+    return llvm::any_of(rule.results,
+                        [&](auto &r) { return carries(r, c.index); })
                ? Kind::R
                : rule.factors[c.index].reduction;
-  case AxisCase::Row::Linear: return Kind::PSum;
-  default: return operandKind(rule, c, 0);
+  case AxisCase::Row::Linear:
+    return Kind::PSum;
+  default:
+    return operandKind(rule, c, 0);
   }
 }
 
 std::optional<Strategy> mtp::combine(Operation *op, const ShardingRule &rule,
-                                     ArrayRef<AxisCase> cases, const MeshShape &mesh,
-                                     std::string *why, ArrayRef<int> order) {
+                                     ArrayRef<AxisCase> cases,
+                                     const MeshShape &mesh, std::string *why,
+                                     ArrayRef<int> order) {
   for (AxisCase c : cases)
-    if (c.row == AxisCase::Row::Sharded && rule.factors[c.index].kind == FactorKind::Whole) {
+    if (c.row == AxisCase::Row::Sharded &&
+        rule.factors[c.index].kind == FactorKind::Whole) {
       if (why)
         *why = "factor " + rule.factors[c.index].name + " is never sharded";
       return std::nullopt;
@@ -181,19 +203,22 @@ std::optional<Strategy> mtp::combine(Operation *op, const ShardingRule &rule,
   Combiner combiner(rule, cases, mesh, why, order);
   Strategy strategy;
   strategy.cases.assign(cases.begin(), cases.end());
-  auto shapeOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getShape(); };
+  auto shapeOf = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getShape();
+  };
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
-    auto layout = combiner.layout(shapeOf(operand), rule.operands[index], [&, i = index](int axis) {
-      return operandKind(rule, cases[axis], i);
-    });
+    auto layout = combiner.layout(
+        shapeOf(operand), rule.operands[index],
+        [&, i = index](int axis) { return operandKind(rule, cases[axis], i); });
     if (!layout)
       return std::nullopt;
     strategy.operands.push_back(std::move(*layout));
   }
   for (auto [index, result] : llvm::enumerate(op->getResults())) {
-    auto layout = combiner.layout(shapeOf(result), rule.results[index], [&](int axis) {
-      return resultKind(rule, cases[axis]);
-    });
+    auto layout =
+        combiner.layout(shapeOf(result), rule.results[index], [&](int axis) {
+          return resultKind(rule, cases[axis]);
+        });
     if (!layout)
       return std::nullopt;
     strategy.results.push_back(std::move(*layout));
@@ -206,7 +231,8 @@ std::optional<Strategy> mtp::combine(Operation *op, const ShardingRule &rule,
 //===----------------------------------------------------------------------===//
 
 static bool isFloat(Value value) {
-  return isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType());
+  return isa<FloatType>(
+      cast<RankedTensorType>(value.getType()).getElementType());
 }
 
 /// A value has a cotangent if it depends, through floats, on an argument or a
@@ -250,7 +276,8 @@ bool mtp::accepts(Value value, const Layout &actual, const Layout &required) {
       if (*free)
         continue;
     }
-    if (zero && !isPartial(have.kind) && have.kind != Kind::S && want.kind == Kind::PSum)
+    if (zero && !isPartial(have.kind) && have.kind != Kind::S &&
+        want.kind == Kind::PSum)
       continue;
     return false;
   }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Strategy.h - the well-typed ways to run an op -----------------------===//
+//===- Strategy.h - the well-typed ways to run an op
+//-----------------------===//
 //
 // For one mesh axis an op is well-typed in exactly these ways:
 //
@@ -11,11 +12,12 @@
 //                                                   P(reduction of f)
 //   linear     P(sum) in one linear set, else R     all P(sum)
 //   ordered    all P(max) (or all P(min))           likewise, for ops that only
-//                                                   move elements or take max/min
+//                                                   move elements or take
+//                                                   max/min
 //
-// Operands without cotangent (integers, booleans, constants) may be I where R is
-// required. Constants may be produced in any state but partial. A literal zero
-// counts as P. Several axes combine freely except on one dimension: see
+// Operands without cotangent (integers, booleans, constants) may be I where R
+// is required. Constants may be produced in any state but partial. A literal
+// zero counts as P. Several axes combine freely except on one dimension: see
 // `combine`.
 //
 //===----------------------------------------------------------------------===//
@@ -28,7 +30,14 @@ namespace mtp {
 
 /// One row of the table above, for one axis.
 struct AxisCase {
-  enum class Row : uint8_t { Invariant, Replicated, Sharded, Linear, Max, Min } row;
+  enum class Row : uint8_t {
+    Invariant,
+    Replicated,
+    Sharded,
+    Linear,
+    Max,
+    Min
+  } row;
   int index = 0; ///< Sharded: the factor; Linear: index of the linear set
   /// Sharded: blocks are multiples of so many elements of the factor, because a
   /// neighbouring op splits it: 30 heads x 64 in one dimension have unit 64.
@@ -59,12 +68,13 @@ struct Strategy {
 /// Combines one case per axis into layouts. Axes on one factor nest in mesh
 /// order (slowest is major) unless `order` (a permutation of mesh axes, major
 /// first) says otherwise. Fails, with a reason, where the combination is not
-/// legal: two axes shard a factor in different units; a factor behind a major factor of the same dimension is sharded
-/// although that major factor is not cut to size 1 on every rank without
-/// padding; a tensor would have two kinds of reduction; a factor is whole; an
-/// axis of size 1 shards nothing (it may).
+/// legal: two axes shard a factor in different units; a factor behind a major
+/// factor of the same dimension is sharded although that major factor is not
+/// cut to size 1 on every rank without padding; a tensor would have two kinds
+/// of reduction; a factor is whole; an axis of size 1 shards nothing (it may).
 std::optional<Strategy> combine(mlir::Operation *op, const ShardingRule &rule,
-                                llvm::ArrayRef<AxisCase> cases, const MeshShape &mesh,
+                                llvm::ArrayRef<AxisCase> cases,
+                                const MeshShape &mesh,
                                 std::string *why = nullptr,
                                 llvm::ArrayRef<int> order = {});
 

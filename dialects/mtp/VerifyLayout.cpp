@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- VerifyLayout.cpp - an op is one of the cases of its rule ------------===//
+//===- VerifyLayout.cpp - an op is one of the cases of its rule
+//------------===//
 //
 // Generic over ShardingOpInterface: this file names no op.
 //
@@ -21,13 +22,15 @@ public:
 
   LogicalResult run() {
     for (Value operand : op->getOperands()) {
-      auto layout = toLayout(op, cast<RankedTensorType>(operand.getType()), mesh);
+      auto layout =
+          toLayout(op, cast<RankedTensorType>(operand.getType()), mesh);
       if (failed(layout))
         return failure();
       operands.push_back(*layout);
     }
     for (Value result : op->getResults()) {
-      auto layout = toLayout(op, cast<RankedTensorType>(result.getType()), mesh);
+      auto layout =
+          toLayout(op, cast<RankedTensorType>(result.getType()), mesh);
       if (failed(layout))
         return failure();
       results.push_back(*layout);
@@ -40,7 +43,8 @@ private:
     return op->emitOpError() << "axis " << mesh.axes[axis].name() << ": ";
   }
 
-  /// Constants and parameters: any state but partial; whole dimensions stay whole.
+  /// Constants and parameters: any state but partial; whole dimensions stay
+  /// whole.
   LogicalResult verifySource() {
     for (int axis = 0; axis < mesh.size(); ++axis) {
       AxisState state = results[0].states[axis];
@@ -50,7 +54,8 @@ private:
         continue;
       for (int factor : rule.results[0][state.dim])
         if (rule.factors[factor].kind == FactorKind::Whole)
-          return error(axis) << "dimension " << state.dim << " is never sharded";
+          return error(axis)
+                 << "dimension " << state.dim << " is never sharded";
     }
     return success();
   }
@@ -74,7 +79,8 @@ private:
     std::string why;
     if (anyCombinationFits(candidates, 0, chosen, why))
       return success();
-    InFlightDiagnostic diagnostic = op->emitOpError() << "the layouts do not fit together";
+    InFlightDiagnostic diagnostic = op->emitOpError()
+                                    << "the layouts do not fit together";
     if (!why.empty())
       diagnostic << ": " << why;
     return diagnostic;
@@ -95,7 +101,8 @@ private:
             break;
           inner *= rule.factors[factor].size;
         }
-        if (inner > 0 && cut.unit % inner == 0 && !llvm::is_contained(units, cut.unit / inner))
+        if (inner > 0 && cut.unit % inner == 0 &&
+            !llvm::is_contained(units, cut.unit / inner))
           units.push_back(cut.unit / inner);
       }
     };
@@ -108,7 +115,8 @@ private:
 
   /// The states on one axis, without order and units.
   bool fitsAxis(AxisCase c, int axis) {
-    SmallVector<AxisCase> cases(mesh.size(), AxisCase{AxisCase::Row::Replicated, 0});
+    SmallVector<AxisCase> cases(mesh.size(),
+                                AxisCase{AxisCase::Row::Replicated, 0});
     cases[axis] = c;
     auto strategy = combineLoose(cases, axis);
     if (!strategy)
@@ -145,15 +153,17 @@ private:
     return strategy;
   }
 
-  static bool acceptsOn(Value value, const Layout &have, const Layout &want, int axis) {
+  static bool acceptsOn(Value value, const Layout &have, const Layout &want,
+                        int axis) {
     Layout a = want, b = want;
     a.states[axis] = have.states[axis];
     a.dims = b.dims; // compare the state only
     return accepts(value, a, b);
   }
 
-  bool anyCombinationFits(ArrayRef<SmallVector<AxisCase, 2>> candidates, int axis,
-                          SmallVectorImpl<AxisCase> &chosen, std::string &why) {
+  bool anyCombinationFits(ArrayRef<SmallVector<AxisCase, 2>> candidates,
+                          int axis, SmallVectorImpl<AxisCase> &chosen,
+                          std::string &why) {
     if (axis < mesh.size()) {
       for (AxisCase c : candidates[axis]) {
         chosen[axis] = c;
@@ -167,12 +177,14 @@ private:
       return false;
     for (auto [index, want] : llvm::enumerate(strategy->operands))
       if (!accepts(op->getOperand(index), operands[index], want)) {
-        why = "operand " + std::to_string(index) + " should be <" + want.text(mesh) + ">";
+        why = "operand " + std::to_string(index) + " should be <" +
+              want.text(mesh) + ">";
         return false;
       }
     for (auto [index, want] : llvm::enumerate(strategy->results))
       if (results[index] != want) {
-        why = "result " + std::to_string(index) + " should be <" + want.text(mesh) + ">";
+        why = "result " + std::to_string(index) + " should be <" +
+              want.text(mesh) + ">";
         return false;
       }
     return true;
@@ -210,34 +222,40 @@ private:
       if (state.kind != Kind::S)
         continue;
       if (rule.operands[index][state.dim].empty())
-        return error(axis) << "operand " << index << " is sharded in dimension " << state.dim
-                           << ", which is broadcast from size 1";
+        return error(axis) << "operand " << index << " is sharded in dimension "
+                           << state.dim << ", which is broadcast from size 1";
       for (int factor : rule.operands[index][state.dim])
         if (rule.factors[factor].kind == FactorKind::Whole)
-          return error(axis) << "operand " << index << " is sharded in dimension " << state.dim
-                             << ", which is never sharded here";
+          return error(axis)
+                 << "operand " << index << " is sharded in dimension "
+                 << state.dim << ", which is never sharded here";
       factors.push_back(rule.operands[index][state.dim].front());
     }
     if (invariant && varying)
-      return error(axis) << "an invariant operand meets a varying one; convert it with copy_to";
+      return error(axis) << "an invariant operand meets a varying one; convert "
+                            "it with copy_to";
     if (others)
-      return error(axis) << "a partial maximum or minimum reaches an op that is neither data movement nor max or min";
+      return error(axis) << "a partial maximum or minimum reaches an op that "
+                            "is neither data movement nor max or min";
     if (partial && !factors.empty())
       return error(axis) << "a partial operand meets a sharded one";
     if (partial && rule.linear.empty())
       return error(axis) << "a partial value reaches a non-linear op";
     if (partial && jointlyLinear() && replicated)
-      return error(axis) << "partial + replicated adds the replicated term once per rank";
+      return error(axis)
+             << "partial + replicated adds the replicated term once per rank";
     if (partial > 1 && !jointlyLinear())
       return error(axis) << "product of two partials";
     for (size_t i = 1; i < factors.size(); ++i)
       if (factors[i] != factors[0])
         return error(axis) << "operands are sharded in different factors";
-    return error(axis) << "the result's state does not follow from the operands";
+    return error(axis)
+           << "the result's state does not follow from the operands";
   }
 
   bool jointlyLinear() const {
-    return llvm::any_of(rule.linear, [](uint32_t set) { return llvm::popcount(set) > 1; });
+    return llvm::any_of(rule.linear,
+                        [](uint32_t set) { return llvm::popcount(set) > 1; });
   }
 
   Operation *op;
@@ -248,18 +266,22 @@ private:
 } // namespace
 
 LogicalResult mtp::detail::verifySharding(Operation *op) {
-  for (Value value : llvm::concat<Value>(SmallVector<Value>(op->getOperands()), SmallVector<Value>(op->getResults())))
+  for (Value value : llvm::concat<Value>(SmallVector<Value>(op->getOperands()),
+                                         SmallVector<Value>(op->getResults())))
     if (!isa<RankedTensorType>(value.getType()) ||
         !cast<RankedTensorType>(value.getType()).hasStaticShape())
-      return op->emitOpError() << "needs tensors of static shape, has " << value.getType();
+      return op->emitOpError()
+             << "needs tensors of static shape, has " << value.getType();
   auto rule = cast<ShardingOpInterface>(op).getShardingRule();
   if (failed(rule))
     return failure();
   FlatSymbolRefAttr symbol;
-  for (Type type : llvm::concat<Type>(SmallVector<Type>(op->getOperandTypes()), SmallVector<Type>(op->getResultTypes())))
+  for (Type type : llvm::concat<Type>(SmallVector<Type>(op->getOperandTypes()),
+                                      SmallVector<Type>(op->getResultTypes())))
     if (LayoutAttr layout = layoutOf(type)) {
       if (symbol && symbol != layout.getMesh())
-        return op->emitOpError() << "has layouts on two meshes, " << symbol << " and " << layout.getMesh();
+        return op->emitOpError() << "has layouts on two meshes, " << symbol
+                                 << " and " << layout.getMesh();
       symbol = layout.getMesh();
     }
   if (!symbol)

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- SpmdDialect.cpp - the program of one rank ---------------------------===//
+//===- SpmdDialect.cpp - the program of one rank
+//---------------------------===//
 
 #include "dialects/spmd/SpmdDialect.h"
 
@@ -37,7 +38,8 @@ MeshOp spmd::findMesh(Operation *op) {
   if (module)
     for (MeshOp mesh : module.getOps<MeshOp>()) {
       if (found) {
-        op->emitOpError() << "the module has two meshes, @" << found.getSymName() << " and @"
+        op->emitOpError() << "the module has two meshes, @"
+                          << found.getSymName() << " and @"
                           << mesh.getSymName();
         return {};
       }
@@ -52,7 +54,8 @@ SmallVector<int, 2> spmd::findAxes(ArrayAttr names, const MeshShape &mesh) {
   SmallVector<int, 2> axes;
   for (Attribute name : names) {
     auto text = dyn_cast<StringAttr>(name);
-    SmallVector<int, 2> found = text ? mesh.find(text.getValue()) : SmallVector<int, 2>();
+    SmallVector<int, 2> found =
+        text ? mesh.find(text.getValue()) : SmallVector<int, 2>();
     if (found.empty())
       return {};
     for (int axis : found) {
@@ -68,9 +71,11 @@ DimCut spmd::toCut(CutAttr cut, const MeshShape &mesh) {
   return {findAxes(cut.getAxes(), mesh), cut.getUnit()};
 }
 
-CutAttr spmd::toCutAttr(MLIRContext *context, int64_t extent, const DimCut &cut, const MeshShape &mesh) {
+CutAttr spmd::toCutAttr(MLIRContext *context, int64_t extent, const DimCut &cut,
+                        const MeshShape &mesh) {
   SmallVector<Attribute> names;
   for (const std::string &name : mesh.names(cut.axes))
     names.push_back(StringAttr::get(context, name));
-  return CutAttr::get(context, extent, ArrayAttr::get(context, names), cut.unit);
+  return CutAttr::get(context, extent, ArrayAttr::get(context, names),
+                      cut.unit);
 }

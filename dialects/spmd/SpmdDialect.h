@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- SpmdDialect.h - the program of one rank -----------------------------===//
+//===- SpmdDialect.h - the program of one rank
+//-----------------------------===//
 #ifndef MTP_DIALECT_SPMDDIALECT_H
 #define MTP_DIALECT_SPMDDIALECT_H
 
@@ -21,11 +22,15 @@ mlir::LogicalResult verifyCollective(mlir::Operation *op);
 
 /// Attributes of the arguments and results of a partitioned function.
 namespace names {
-inline constexpr llvm::StringLiteral name("mtp.name");     ///< StringAttr, name in the model
+inline constexpr llvm::StringLiteral
+    name("mtp.name"); ///< StringAttr, name in the model
 inline constexpr llvm::StringLiteral layout("mtp.layout"); ///< LayoutAttr
-inline constexpr llvm::StringLiteral globalType("mtp.global_type"); ///< TypeAttr of the whole tensor
-inline constexpr llvm::StringLiteral dimNames("mtp.dim_names"); ///< strings, "" if static
-inline constexpr llvm::StringLiteral range("mtp.range");   ///< array<i64: lo, hi>, inclusive
+inline constexpr llvm::StringLiteral
+    globalType("mtp.global_type"); ///< TypeAttr of the whole tensor
+inline constexpr llvm::StringLiteral
+    dimNames("mtp.dim_names"); ///< strings, "" if static
+inline constexpr llvm::StringLiteral
+    range("mtp.range"); ///< array<i64: lo, hi>, inclusive
 inline constexpr llvm::StringLiteral rangeReason("mtp.range_reason");
 inline constexpr llvm::StringLiteral random("mtp.random");
 /// Attributes that a plan may give to a conversion; collectives carry them.
@@ -46,13 +51,14 @@ inline constexpr llvm::StringLiteral predictedBytes("predicted_bytes");
 
 namespace mtp::spmd {
 
-/// The one mesh of the module around `op`; null and a diagnostic at `op` if there
-/// is none or more than one.
+/// The one mesh of the module around `op`; null and a diagnostic at `op` if
+/// there is none or more than one.
 MeshOp findMesh(mlir::Operation *op);
 
-/// The mesh axes that `names` lists, in their order; a refined axis gives all its
-/// factors. Empty if a name is unknown or an axis stands twice.
-llvm::SmallVector<int, 2> findAxes(mlir::ArrayAttr names, const MeshShape &mesh);
+/// The mesh axes that `names` lists, in their order; a refined axis gives all
+/// its factors. Empty if a name is unknown or an axis stands twice.
+llvm::SmallVector<int, 2> findAxes(mlir::ArrayAttr names,
+                                   const MeshShape &mesh);
 
 /// The cut as algorithm data.
 DimCut toCut(CutAttr cut, const MeshShape &mesh);

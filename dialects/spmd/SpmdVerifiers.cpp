@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- SpmdVerifiers.cpp - constraints of the spmd ops ---------------------===//
+//===- SpmdVerifiers.cpp - constraints of the spmd ops
+//---------------------===//
 
 #include "dialects/spmd/SpmdDialect.h"
 
@@ -8,14 +9,17 @@ using namespace mlir;
 using namespace mtp;
 using namespace mtp::spmd;
 
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
 
-LogicalResult CutAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t extent, ArrayAttr,
-                              int64_t unit) {
+LogicalResult CutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                              int64_t extent, ArrayAttr, int64_t unit) {
   if (extent < 0)
     return emitError() << "a cut dimension has extent " << extent;
   if (unit < 1)
-    return emitError() << "a cut has unit " << unit << ", which is not positive";
+    return emitError() << "a cut has unit " << unit
+                       << ", which is not positive";
   return success();
 }
 
@@ -24,7 +28,8 @@ LogicalResult CutAttr::verify(function_ref<InFlightDiagnostic()> emitError, int6
 //===----------------------------------------------------------------------===//
 
 LogicalResult spmd::ParameterOp::verify() {
-  if (!SymbolTable::lookupNearestSymbolFrom<InitializerOp>(*this, getSourceAttr()))
+  if (!SymbolTable::lookupNearestSymbolFrom<InitializerOp>(*this,
+                                                           getSourceAttr()))
     return emitOpError() << "there is no mtp.initializer " << getSourceAttr();
   MeshOp mesh = lookupMesh(*this, getLayout().getMesh());
   if (!mesh)
@@ -34,25 +39,32 @@ LogicalResult spmd::ParameterOp::verify() {
   auto layout = toLayout(*this, withLayout(global, getLayout()), shape);
   if (failed(layout))
     return failure();
-  auto local = RankedTensorType::get(layout->localShape(global.getShape(), shape),
-                                     typeOf(getResult()).getElementType());
+  auto local =
+      RankedTensorType::get(layout->localShape(global.getShape(), shape),
+                            typeOf(getResult()).getElementType());
   if (getType() != local)
-    return emitOpError() << "its layout gives blocks of type " << local << ", the result is " << getType();
+    return emitOpError() << "its layout gives blocks of type " << local
+                         << ", the result is " << getType();
   return success();
 }
 
-static LogicalResult verifyAxes(Operation *op, ArrayAttr names, const MeshShape &mesh, StringRef what) {
+static LogicalResult verifyAxes(Operation *op, ArrayAttr names,
+                                const MeshShape &mesh, StringRef what) {
   if (!findAxes(names, mesh).empty())
     return success();
-  return op->emitOpError() << what << " " << names << " are not distinct axes of mesh @" << mesh.symbol;
+  return op->emitOpError() << what << " " << names
+                           << " are not distinct axes of mesh @" << mesh.symbol;
 }
 
 LogicalResult RankValueOp::verify() {
   MeshOp mesh = findMesh(*this);
-  if (!mesh || failed(verifyAxes(*this, getCut().getAxes(), mesh.getShape(), "the axes")))
+  if (!mesh || failed(verifyAxes(*this, getCut().getAxes(), mesh.getShape(),
+                                 "the axes")))
     return failure();
-  if (getKind() == RankValueKind::coordinate && findAxes(getCut().getAxes(), mesh.getShape()).size() != 1)
-    return emitOpError() << "a coordinate is of one axis, not of " << getCut().getAxes();
+  if (getKind() == RankValueKind::coordinate &&
+      findAxes(getCut().getAxes(), mesh.getShape()).size() != 1)
+    return emitOpError() << "a coordinate is of one axis, not of "
+                         << getCut().getAxes();
   return success();
 }
 
@@ -60,14 +72,16 @@ static LogicalResult verifyDim(Operation *op, int64_t dim) {
   int64_t rank = typeOf(op->getOperand(0)).getRank();
   if (dim >= 0 && dim < rank)
     return success();
-  return op->emitOpError() << "has no dimension " << dim << " in a tensor of rank " << rank;
+  return op->emitOpError() << "has no dimension " << dim
+                           << " in a tensor of rank " << rank;
 }
 
 LogicalResult MaskTailOp::verify() {
   if (failed(verifyDim(*this, getDim())))
     return failure();
   if (getNeutral().getType() != typeOf(getInput()).getElementType())
-    return emitOpError() << "neutral element of type " << getNeutral().getType() << " in " << getType();
+    return emitOpError() << "neutral element of type " << getNeutral().getType()
+                         << " in " << getType();
   return success();
 }
 
@@ -79,34 +93,46 @@ static LogicalResult verifyBlock(Operation *op, int64_t dim) {
   if (to.getRank() == from.getRank())
     shape[dim] = to.getDimSize(dim);
   if (to != RankedTensorType::get(shape, from.getElementType()))
-    return op->emitOpError() << from << " and " << to << " differ not only in dimension " << dim;
+    return op->emitOpError()
+           << from << " and " << to << " differ not only in dimension " << dim;
   return success();
 }
 LogicalResult TakeBlockOp::verify() { return verifyBlock(*this, getDim()); }
 LogicalResult PlaceBlockOp::verify() { return verifyBlock(*this, getDim()); }
 
 LogicalResult MatmulOp::verify() {
-  auto lhs = typeOf(getLhs()), rhs = typeOf(getRhs()), result = typeOf(getResult());
+  auto lhs = typeOf(getLhs()), rhs = typeOf(getRhs()),
+       result = typeOf(getResult());
   if (lhs.getRank() < 2 || rhs.getRank() < 2 || result.getRank() < 2)
-    return emitOpError() << "operands have rank " << lhs.getRank() << " and " << rhs.getRank()
-                         << ", expected 2 or more";
-  auto last = [](RankedTensorType type, bool second) { return type.getShape().rbegin()[second]; };
+    return emitOpError() << "operands have rank " << lhs.getRank() << " and "
+                         << rhs.getRank() << ", expected 2 or more";
+  auto last = [](RankedTensorType type, bool second) {
+    return type.getShape().rbegin()[second];
+  };
   if (last(lhs, getTransposeLhs()) != last(rhs, !getTransposeRhs()))
-    return emitOpError() << "contracted sizes are " << last(lhs, getTransposeLhs()) << " and "
+    return emitOpError() << "contracted sizes are "
+                         << last(lhs, getTransposeLhs()) << " and "
                          << last(rhs, !getTransposeRhs());
-  if (last(result, true) != last(lhs, !getTransposeLhs()) || last(result, false) != last(rhs, getTransposeRhs()))
-    return emitOpError() << "a product of " << lhs << " and " << rhs << " does not end as " << result;
-  if (getBias() && getBias().getType() != RankedTensorType::get({last(result, false)}, result.getElementType()))
-    return emitOpError() << "bias of type " << getBias().getType() << " for " << result;
+  if (last(result, true) != last(lhs, !getTransposeLhs()) ||
+      last(result, false) != last(rhs, getTransposeRhs()))
+    return emitOpError() << "a product of " << lhs << " and " << rhs
+                         << " does not end as " << result;
+  if (getBias() &&
+      getBias().getType() !=
+          RankedTensorType::get({last(result, false)}, result.getElementType()))
+    return emitOpError() << "bias of type " << getBias().getType() << " for "
+                         << result;
   return success();
 }
 
 LogicalResult FusedOp::verifyRegions() {
   Block &block = getBody().front();
   if (block.getArgumentTypes() != getInputs().getTypes())
-    return emitOpError() << "block arguments do not have the types of the operands";
+    return emitOpError()
+           << "block arguments do not have the types of the operands";
   if (block.getTerminator()->getOperandTypes() != getOutputs().getTypes())
-    return emitOpError() << "yielded values do not have the types of the results";
+    return emitOpError()
+           << "yielded values do not have the types of the results";
   for (Operation &op : block)
     if (isa<CollectiveOpInterface>(op))
       return op.emitOpError() << "a collective stands in a fused region";
@@ -131,15 +157,18 @@ public:
     DimCut cut = toCut(attr, mesh);
     if (cut.axes.size() < axes.size() ||
         !std::equal(axes.begin(), axes.end(), cut.axes.end() - axes.size()))
-      return op->emitOpError() << "the axes of the collective are not the minor-most of cut " << attr;
+      return op->emitOpError()
+             << "the axes of the collective are not the minor-most of cut "
+             << attr;
     int64_t inner = blockCapacity(attr.getExtent(), cut, mesh);
     cut.axes.resize(cut.axes.size() - axes.size());
     int64_t outer = blockCapacity(attr.getExtent(), cut, mesh);
     int64_t haveOuter = sizeOf(whole, dim), haveInner = sizeOf(sharded, dim);
     if (haveOuter != outer || haveInner != inner)
-      return op->emitOpError() << "cut " << attr << " gives sizes " << outer << " and " << inner
-                               << " in dimension " << dim << ", the types have " << haveOuter << " and "
-                               << haveInner;
+      return op->emitOpError()
+             << "cut " << attr << " gives sizes " << outer << " and " << inner
+             << " in dimension " << dim << ", the types have " << haveOuter
+             << " and " << haveInner;
     return success();
   }
 
@@ -150,7 +179,8 @@ public:
     for (int64_t dim : changed)
       shape[dim] = sizeOf(to, dim);
     if (to != RankedTensorType::get(shape, from.getElementType()))
-      return op->emitOpError() << "changes " << from << " to " << to << " besides the cut dimensions";
+      return op->emitOpError() << "changes " << from << " to " << to
+                               << " besides the cut dimensions";
     return success();
   }
 
@@ -182,7 +212,8 @@ LogicalResult spmd::detail::verifyCollective(Operation *op) {
     return success();
   SmallVector<int, 2> axes = findAxes(collective.getAxes(), mesh);
   CutVerifier verifier(op, mesh, axes);
-  Type whole = op->getOperand(0).getType(), sharded = op->getResult(0).getType();
+  Type whole = op->getOperand(0).getType(),
+       sharded = op->getResult(0).getType();
   if (isa<spmd::AllGatherOp>(op))
     std::swap(whole, sharded);
   if (failed(verifier.verify(collective.getChangedDim(), cut, whole, sharded)))
@@ -193,7 +224,8 @@ LogicalResult spmd::detail::verifyCollective(Operation *op) {
 static LogicalResult verifySameType(Operation *op) {
   if (op->getOperand(0).getType() == op->getResult(0).getType())
     return success();
-  return op->emitOpError() << "changes " << op->getOperand(0).getType() << " to " << op->getResult(0).getType();
+  return op->emitOpError() << "changes " << op->getOperand(0).getType()
+                           << " to " << op->getResult(0).getType();
 }
 
 LogicalResult spmd::AllReduceOp::verify() { return verifySameType(*this); }
@@ -203,7 +235,8 @@ LogicalResult spmd::AllToAllOp::verify() {
   if (!meshOp)
     return failure();
   if (getDim() == getSplitDim())
-    return emitOpError() << "cuts and concatenates the same dimension " << getDim();
+    return emitOpError() << "cuts and concatenates the same dimension "
+                         << getDim();
   MeshShape mesh = meshOp.getShape();
   SmallVector<int, 2> axes = findAxes(getAxes(), mesh);
   if (axes.empty())
@@ -227,6 +260,7 @@ LogicalResult spmd::PermuteOp::verify() {
   SmallVector<int64_t> sorted(getSourceOf());
   llvm::sort(sorted);
   if (!llvm::equal(sorted, llvm::seq<int64_t>(0, members)))
-    return emitOpError() << "source_of is not a permutation of the " << members << " ranks of a group";
+    return emitOpError() << "source_of is not a permutation of the " << members
+                         << " ranks of a group";
   return verifySameType(*this);
 }

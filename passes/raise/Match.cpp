@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Match.cpp - recognising decomposed forms ----------------------------===//
+//===- Match.cpp - recognising decomposed forms
+//----------------------------===//
 
 #include "passes/raise/Match.h"
 
@@ -98,7 +99,8 @@ Value raise::matchMeanOfLast(Value value) {
   if (sum.getDims() != ArrayRef<int64_t>{last})
     return {};
   double expected = 1.0 / static_cast<double>(type.getDimSize(last));
-  return std::abs(product.scale - expected) <= 1e-6 * expected ? sum.getInput() : Value();
+  return std::abs(product.scale - expected) <= 1e-6 * expected ? sum.getInput()
+                                                               : Value();
 }
 
 Value raise::matchSquare(Value value) {
@@ -115,9 +117,11 @@ Value raise::matchRsqrt(Value value) {
   Value root;
   if (auto reciprocal = value.getDefiningOp<ReciprocalOp>())
     root = reciprocal.getInput();
-  else if (auto div = value.getDefiningOp<DivOp>(); div && isSplat(div.getLhs(), 1))
+  else if (auto div = value.getDefiningOp<DivOp>();
+           div && isSplat(div.getLhs(), 1))
     root = div.getRhs();
-  else if (auto pow = value.getDefiningOp<PowOp>(); pow && isSplat(pow.getRhs(), -0.5))
+  else if (auto pow = value.getDefiningOp<PowOp>();
+           pow && isSplat(pow.getRhs(), -0.5))
     return pow.getLhs();
   if (!root)
     return {};

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RaiseMask.cpp - masks of attention scores ---------------------------===//
+//===- RaiseMask.cpp - masks of attention scores
+//---------------------------===//
 
 #include "passes/raise/RaiseMask.h"
 
@@ -52,17 +53,20 @@ std::optional<Counter> matchCounter(Value value, int depth = 12) {
   if (isa<ConvertOp, BroadcastOp>(op))
     return matchCounter(op->getOperand(0), depth - 1);
   if (isa<AddOp, SubOp>(op)) {
-    auto a = matchCounter(op->getOperand(0), depth - 1), b = matchCounter(op->getOperand(1), depth - 1);
+    auto a = matchCounter(op->getOperand(0), depth - 1),
+         b = matchCounter(op->getOperand(1), depth - 1);
     bool sub = isa<SubOp>(op);
     if (!a || !b || (a->dim >= 0 && b->dim >= 0) || (sub && b->dim >= 0))
       return std::nullopt;
-    return Counter{std::max(a->dim, b->dim), a->offset + (sub ? -b->offset : b->offset)};
+    return Counter{std::max(a->dim, b->dim),
+                   a->offset + (sub ? -b->offset : b->offset)};
   }
   if (isa<ReshapeOp>(op)) {
     // Only size-1 dimensions move.
     auto inner = matchCounter(op->getOperand(0), depth - 1);
     auto from = typeOf(op->getOperand(0));
-    if (!inner || inner->dim < 0 || from.getNumElements() != from.getShape().rbegin()[inner->dim])
+    if (!inner || inner->dim < 0 ||
+        from.getNumElements() != from.getShape().rbegin()[inner->dim])
       return std::nullopt;
     for (int64_t d = 0; d < type.getRank(); ++d)
       if (type.getDimSize(d) == type.getNumElements())
@@ -80,9 +84,12 @@ std::optional<int64_t> matchCausalComparison(CompareOp op) {
   Compare predicate = op.getPredicate();
   if (lhs->dim == 1 && rhs->dim == 0) { // i ? j: turn it around
     std::swap(lhs, rhs);
-    predicate = predicate == Compare::ge ? Compare::le : predicate == Compare::gt ? Compare::lt : Compare::eq;
+    predicate = predicate == Compare::ge   ? Compare::le
+                : predicate == Compare::gt ? Compare::lt
+                                           : Compare::eq;
   }
-  if (lhs->dim != 0 || rhs->dim != 1 || (predicate != Compare::le && predicate != Compare::lt))
+  if (lhs->dim != 0 || rhs->dim != 1 ||
+      (predicate != Compare::le && predicate != Compare::lt))
     return std::nullopt;
   // j + a ≤ i + b  <=>  j ≤ i + b - a
   return rhs->offset - lhs->offset - (predicate == Compare::lt);
@@ -95,20 +102,25 @@ DenseElementsAttr constantElements(Value value) {
   auto parameter = value.getDefiningOp<ParameterOp>();
   if (!parameter || !parameter.getRecipe().empty())
     return {};
-  auto initializer = SymbolTable::lookupNearestSymbolFrom<InitializerOp>(parameter, parameter.getSourceAttr());
-  return initializer && initializer.getValue() ? dyn_cast<DenseElementsAttr>(*initializer.getValue())
-                                               : DenseElementsAttr();
+  auto initializer = SymbolTable::lookupNearestSymbolFrom<InitializerOp>(
+      parameter, parameter.getSourceAttr());
+  return initializer && initializer.getValue()
+             ? dyn_cast<DenseElementsAttr>(*initializer.getValue())
+             : DenseElementsAttr();
 }
 } // namespace
 
-std::optional<int64_t> raise::matchCausal(Value condition, int64_t queries, int64_t keys) {
+std::optional<int64_t> raise::matchCausal(Value condition, int64_t queries,
+                                          int64_t keys) {
   while (isa_and_nonnull<BroadcastOp, ReshapeOp>(condition.getDefiningOp()) &&
-         typeOf(condition).getNumElements() == typeOf(condition.getDefiningOp()->getOperand(0)).getNumElements())
+         typeOf(condition).getNumElements() ==
+             typeOf(condition.getDefiningOp()->getOperand(0)).getNumElements())
     condition = condition.getDefiningOp()->getOperand(0);
   if (auto compare = condition.getDefiningOp<CompareOp>())
     return matchCausalComparison(compare);
   DenseElementsAttr elements = constantElements(condition);
-  if (!elements || !elements.getElementType().isInteger(1) || elements.getNumElements() != queries * keys)
+  if (!elements || !elements.getElementType().isInteger(1) ||
+      elements.getNumElements() != queries * keys)
     return std::nullopt;
   SmallVector<bool> values(elements.getValues<bool>());
   int64_t offset = -1;
@@ -142,11 +154,14 @@ static void flattenAnd(Value value, SmallVectorImpl<Value> &conjuncts) {
 namespace {
 class MaskBuilder {
 public:
-  MaskBuilder(PatternRewriter &rewriter, Location loc, int64_t queries, int64_t keys, int64_t rank, Type element)
-      : rewriter(rewriter), loc(loc), queries(queries), keys(keys), rank(rank), element(element) {}
+  MaskBuilder(PatternRewriter &rewriter, Location loc, int64_t queries,
+              int64_t keys, int64_t rank, Type element)
+      : rewriter(rewriter), loc(loc), queries(queries), keys(keys), rank(rank),
+        element(element) {}
 
   std::optional<BuiltMask> build(const MaskParts &parts) {
-    SmallVector<SelectedMask> selected(parts.selected.begin(), parts.selected.end());
+    SmallVector<SelectedMask> selected(parts.selected.begin(),
+                                       parts.selected.end());
     SmallVector<Value> added;
     for (Value value : parts.added)
       if (!asSelected(value, selected))
@@ -155,8 +170,10 @@ public:
       if (!part.keeps)
         return std::nullopt;
     BuiltMask built;
-    bool sameValue = llvm::all_of(selected, [&](auto &m) { return m.masked == selected[0].masked; });
-    bool exact = !selected.empty() && sameValue && added.empty() && selected[0].masked < -1e30 &&
+    bool sameValue = llvm::all_of(
+        selected, [&](auto &m) { return m.masked == selected[0].masked; });
+    bool exact = !selected.empty() && sameValue && added.empty() &&
+                 selected[0].masked < -1e30 &&
                  (std::isinf(selected[0].masked) || selected.size() == 1);
     if (exact) {
       built.uniformRows = std::isfinite(selected[0].masked);
@@ -198,7 +215,8 @@ private:
     for (Value conjunct : conjuncts) {
       auto offset = matchCausal(conjunct, queries, keys);
       if (offset && *offset >= 0) {
-        built.causalOffset = built.causal ? std::min(built.causalOffset, *offset) : *offset;
+        built.causalOffset =
+            built.causal ? std::min(built.causalOffset, *offset) : *offset;
         built.causal = true;
         continue;
       }
@@ -214,23 +232,30 @@ private:
     SmallVector<int64_t> shape;
     ArrayRef<int64_t> x = typeOf(a).getShape(), y = typeOf(b).getShape();
     for (size_t i = 0; i < std::max(x.size(), y.size()); ++i) {
-      int64_t p = i < x.size() ? x.rbegin()[i] : 1, q = i < y.size() ? y.rbegin()[i] : 1;
+      int64_t p = i < x.size() ? x.rbegin()[i] : 1,
+              q = i < y.size() ? y.rbegin()[i] : 1;
       shape.push_back(p == 1 ? q : p);
     }
     std::reverse(shape.begin(), shape.end());
-    return Op::create(rewriter, loc, RankedTensorType::get(shape, typeOf(a).getElementType()), a, b);
+    return Op::create(rewriter, loc,
+                      RankedTensorType::get(shape, typeOf(a).getElementType()),
+                      a, b);
   }
 
   Value sum(Value a, Value b) { return a ? broadcastBinary<AddOp>(a, b) : b; }
 
   Value scalar(double value) {
     auto type = RankedTensorType::get({}, element);
-    return ConstantOp::create(rewriter, loc, DenseElementsAttr::get(type, rewriter.getFloatAttr(element, value)));
+    return ConstantOp::create(
+        rewriter, loc,
+        DenseElementsAttr::get(type, rewriter.getFloatAttr(element, value)));
   }
 
   Value asFloat(const SelectedMask &part) {
-    auto type = RankedTensorType::get(typeOf(part.condition).getShape(), element);
-    return SelectOp::create(rewriter, loc, type, part.condition, scalar(0), scalar(part.masked));
+    auto type =
+        RankedTensorType::get(typeOf(part.condition).getShape(), element);
+    return SelectOp::create(rewriter, loc, type, part.condition, scalar(0),
+                            scalar(part.masked));
   }
 
   /// Makes the mask one that broadcasts to (b,h,s,t).
@@ -240,8 +265,10 @@ private:
       return false;
     if (rank == 3 && type.getRank() == 3) {
       ArrayRef<int64_t> s = type.getShape();
-      mask = ReshapeOp::create(rewriter, loc,
-                               RankedTensorType::get({s[0], 1, s[1], s[2]}, type.getElementType()), mask);
+      mask = ReshapeOp::create(
+          rewriter, loc,
+          RankedTensorType::get({s[0], 1, s[1], s[2]}, type.getElementType()),
+          mask);
     }
     return true;
   }
@@ -253,8 +280,9 @@ private:
 };
 } // namespace
 
-std::optional<BuiltMask> raise::buildMask(PatternRewriter &rewriter, Location loc, const MaskParts &parts,
-                                          int64_t queries, int64_t keys, int64_t rank,
-                                          Type element) {
+std::optional<BuiltMask> raise::buildMask(PatternRewriter &rewriter,
+                                          Location loc, const MaskParts &parts,
+                                          int64_t queries, int64_t keys,
+                                          int64_t rank, Type element) {
   return MaskBuilder(rewriter, loc, queries, keys, rank, element).build(parts);
 }

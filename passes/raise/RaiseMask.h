@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RaiseMask.h - masks of attention scores -----------------------------===//
+//===- RaiseMask.h - masks of attention scores
+//-----------------------------===//
 #ifndef MTP_PASSES_RAISE_RAISEMASK_H
 #define MTP_PASSES_RAISE_RAISEMASK_H
 
@@ -34,13 +35,15 @@ struct BuiltMask {
 
 /// The offset o if `condition` is true exactly where key j ≤ query i + o, for
 /// `queries` x `keys`: a comparison of counters, or a constant.
-std::optional<int64_t> matchCausal(mlir::Value condition, int64_t queries, int64_t keys);
+std::optional<int64_t> matchCausal(mlir::Value condition, int64_t queries,
+                                   int64_t keys);
 
 /// Combines the parts. A causal part becomes a flag and is not stored; booleans
-/// stay booleans where all masked values agree. `rank` is that of the scores (3:
-/// (n,s,t), given to attention as (n,1,s,t)). Returns nothing if a mask does not
-/// broadcast to the scores.
-std::optional<BuiltMask> buildMask(mlir::PatternRewriter &rewriter, mlir::Location loc, const MaskParts &parts,
+/// stay booleans where all masked values agree. `rank` is that of the scores
+/// (3: (n,s,t), given to attention as (n,1,s,t)). Returns nothing if a mask
+/// does not broadcast to the scores.
+std::optional<BuiltMask> buildMask(mlir::PatternRewriter &rewriter,
+                                   mlir::Location loc, const MaskParts &parts,
                                    int64_t queries, int64_t keys, int64_t rank,
                                    mlir::Type element);
 

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RaiseNorm.cpp - LayerNorm and RMSNorm -------------------------------===//
+//===- RaiseNorm.cpp - LayerNorm and RMSNorm
+//-------------------------------===//
 //
 //   rms_norm    x / sqrt(mean(x²) + e) · w, in any order
 //   layer_norm  d / sqrt(mean(d²) + e) · w + b, where d = x - mean(x)
@@ -30,14 +31,16 @@ Value asVector(PatternRewriter &rewriter, Location loc, Value value) {
   auto type = typeOf(value);
   if (type.getRank() == 1)
     return value;
-  auto vector = RankedTensorType::get({type.getNumElements()}, type.getElementType());
+  auto vector =
+      RankedTensorType::get({type.getNumElements()}, type.getElementType());
   return ReshapeOp::create(rewriter, loc, vector, value);
 }
 
 /// True if `value` is a vector over the last dimension of `like`.
 bool isLastDimVector(Value value, Value like) {
   int64_t last = typeOf(like).getShape().back();
-  return typeOf(value).getRank() >= 1 && typeOf(value).getNumElements() == last &&
+  return typeOf(value).getRank() >= 1 &&
+         typeOf(value).getNumElements() == last &&
          typeOf(value).getShape().back() == last;
 }
 
@@ -57,7 +60,8 @@ bool matchNormalized(Value value, Value &input, double &epsilon) {
     meanSquare = matchRsqrt(right ? mul.getRhs() : mul.getLhs());
   }
   Value squared;
-  if (!meanSquare || !matchMeanSquare(meanSquare, squared, epsilon) || squared != data)
+  if (!meanSquare || !matchMeanSquare(meanSquare, squared, epsilon) ||
+      squared != data)
     return false;
   input = data;
   return true;
@@ -65,15 +69,18 @@ bool matchNormalized(Value value, Value &input, double &epsilon) {
 
 struct RaiseRmsNorm : OpRewritePattern<MulOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(MulOp op, PatternRewriter &rewriter) const override {
-    for (auto [scale, normed] : {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())}) {
+  LogicalResult matchAndRewrite(MulOp op,
+                                PatternRewriter &rewriter) const override {
+    for (auto [scale, normed] : {std::pair(op.getLhs(), op.getRhs()),
+                                 std::pair(op.getRhs(), op.getLhs())}) {
       Value input;
       double epsilon;
-      if (!matchNormalized(normed, input, epsilon) || !isLastDimVector(scale, input) ||
-          input.getType() != op.getType())
+      if (!matchNormalized(normed, input, epsilon) ||
+          !isLastDimVector(scale, input) || input.getType() != op.getType())
         continue;
-      rewriter.replaceOpWithNewOp<RmsNormOp>(op, op.getType(), input, asVector(rewriter, op.getLoc(), scale),
-                                             rewriter.getF64FloatAttr(epsilon));
+      rewriter.replaceOpWithNewOp<RmsNormOp>(
+          op, op.getType(), input, asVector(rewriter, op.getLoc(), scale),
+          rewriter.getF64FloatAttr(epsilon));
       return success();
     }
     return failure();
@@ -83,20 +90,25 @@ struct RaiseRmsNorm : OpRewritePattern<MulOp> {
 /// x if `value` is x - mean(x) over the last dimension.
 Value matchCentered(Value value) {
   auto sub = value.getDefiningOp<SubOp>();
-  return sub && matchMeanOfLast(sub.getRhs()) == sub.getLhs() ? sub.getLhs() : Value();
+  return sub && matchMeanOfLast(sub.getRhs()) == sub.getLhs() ? sub.getLhs()
+                                                              : Value();
 }
 
 /// rms_norm(x - mean(x), w) + b, after the product with w was raised.
 struct RaiseLayerNorm : OpRewritePattern<AddOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(AddOp op, PatternRewriter &rewriter) const override {
-    for (auto [bias, normed] : {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())}) {
+  LogicalResult matchAndRewrite(AddOp op,
+                                PatternRewriter &rewriter) const override {
+    for (auto [bias, normed] : {std::pair(op.getLhs(), op.getRhs()),
+                                std::pair(op.getRhs(), op.getLhs())}) {
       auto rms = normed.getDefiningOp<RmsNormOp>();
       Value input = rms ? matchCentered(rms.getInput()) : Value();
-      if (!input || !isLastDimVector(bias, input) || input.getType() != op.getType())
+      if (!input || !isLastDimVector(bias, input) ||
+          input.getType() != op.getType())
         continue;
-      rewriter.replaceOpWithNewOp<LayerNormOp>(op, op.getType(), input, rms.getScale(),
-                                               asVector(rewriter, op.getLoc(), bias), rms.getEpsilonAttr());
+      rewriter.replaceOpWithNewOp<LayerNormOp>(
+          op, op.getType(), input, rms.getScale(),
+          asVector(rewriter, op.getLoc(), bias), rms.getEpsilonAttr());
       return success();
     }
     return failure();

@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Artifact.h - a compiled model ---------------------------------------===//
+//===- Artifact.h - a compiled model
+//---------------------------------------===//
 //
 // The hand-over from compiler to runtime, without LLVM types. One program
-// serves every rank; whatever differs between ranks (blocks of weights, offsets,
-// valid extents) is described here and computed by the runtime per rank.
+// serves every rank; whatever differs between ranks (blocks of weights,
+// offsets, valid extents) is described here and computed by the runtime per
+// rank.
 //
 // On disk (`.mtp`): magic "MTPA", u32 format version, u64 manifest bytes,
 // u64 object bytes, u64 data bytes (little endian), then the manifest (JSON,
@@ -24,7 +26,19 @@ namespace mtp {
 
 /// Element types. The text form (manifest, JSON output) is the lower-case name.
 enum class DType : uint8_t {
-  F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, U8, Bool
+  F64,
+  F32,
+  F16,
+  BF16,
+  I64,
+  I32,
+  I16,
+  I8,
+  U64,
+  U32,
+  U16,
+  U8,
+  Bool
 };
 /// Bytes of one element; bool takes one byte (0 or 1).
 int64_t byteSize(DType type);
@@ -60,7 +74,7 @@ struct DimSharding {
 struct Block {
   int64_t offset = 0;   ///< of the block's first element in the whole dimension
   int64_t capacity = 0; ///< stored elements, the same on all ranks
-  int64_t valid = 0;    ///< elements that exist; the rest, at the end, is padding
+  int64_t valid = 0; ///< elements that exist; the rest, at the end, is padding
 };
 /// The block that the rank with `coordinates` has of a dimension of `extent`.
 /// Example: extent 5, unit 1, one axis of size 3: capacity 2, offsets 0 2 4,
@@ -80,7 +94,7 @@ struct TensorLayout {
 /// Where bytes come from.
 struct Source {
   enum class Kind : uint8_t { File, Embedded } kind = Kind::File;
-  std::string file;   ///< path as given at compile time (Kind::File)
+  std::string file;    ///< path as given at compile time (Kind::File)
   uint64_t offset = 0; ///< bytes into file or data section
   uint64_t bytes = 0;
   /// SHA-256 of the `bytes` bytes at `offset`, hex; may be empty (not checked).
@@ -92,7 +106,8 @@ struct Source {
 /// One step of a load-time recipe, applied in order to the stored tensor.
 struct RecipeStep {
   enum class Kind : uint8_t { Transpose, Slice, Reshape } kind;
-  std::vector<int64_t> values; ///< permutation (result dim i = source dim values[i]) or new shape
+  std::vector<int64_t> values; ///< permutation (result dim i = source dim
+                               ///< values[i]) or new shape
   int64_t dim = 0, start = 0, size = 0; ///< Slice
 };
 
@@ -134,8 +149,15 @@ struct RankValue {
 
 /// A buffer operand.
 struct BufferRef {
-  enum class Space : uint8_t { Arena, Parameter, Input, Output, RankValue } space = Space::Arena;
-  int64_t index = 0;  ///< Parameter, Input, Output, RankValue (the address of its int64)
+  enum class Space : uint8_t {
+    Arena,
+    Parameter,
+    Input,
+    Output,
+    RankValue
+  } space = Space::Arena;
+  int64_t index =
+      0; ///< Parameter, Input, Output, RankValue (the address of its int64)
   int64_t offset = 0; ///< bytes
   int64_t bytes = 0;  ///< extent that is read or written
 };
@@ -159,36 +181,51 @@ struct LibrarySite {
 
 /// A collective on the communicators of `axes`.
 struct CollectiveSite {
-  enum class Kind : uint8_t { AllReduce, AllGather, ReduceScatter, AllToAll, Permute } kind;
+  enum class Kind : uint8_t {
+    AllReduce,
+    AllGather,
+    ReduceScatter,
+    AllToAll,
+    Permute
+  } kind;
   enum class Reduction : uint8_t { Sum, Max, Min } reduction = Reduction::Sum;
-  std::string op;              ///< mtp op: "reduce_from", "all_gather", ...
-  std::vector<int> axes;       ///< Mesh::axes, the group varies over their product
-  std::string axisName;        ///< for people and JSON: "tp", "dp,tp"
+  std::string op;        ///< mtp op: "reduce_from", "all_gather", ...
+  std::vector<int> axes; ///< Mesh::axes, the group varies over their product
+  std::string axisName;  ///< for people and JSON: "tp", "dp,tp"
   DType type = DType::F32;
   std::vector<int64_t> inShape, outShape; ///< local shapes
   /// AllGather: dimension of concatenation; ReduceScatter: of the cut;
   /// AllToAll: `splitDim` is cut, `dim` is concatenated.
   int64_t dim = 0, splitDim = 0;
-  /// Global extent and cut of `dim` (AllGather strips padding, ReduceScatter and
-  /// AllToAll insert it) before the collective's axes are added or after they are
-  /// removed: `outer` is the cut by all other (more major) axes.
+  /// Global extent and cut of `dim` (AllGather strips padding, ReduceScatter
+  /// and AllToAll insert it) before the collective's axes are added or after
+  /// they are removed: `outer` is the cut by all other (more major) axes.
   int64_t extent = 0, splitExtent = 0;
-  DimSharding sharding, splitSharding; ///< of the sharded side, `axes` minor-most
-  std::vector<int64_t> sourceOf;       ///< Permute: rank i of the group receives from sourceOf[i]
+  DimSharding sharding,
+      splitSharding; ///< of the sharded side, `axes` minor-most
+  std::vector<int64_t>
+      sourceOf; ///< Permute: rank i of the group receives from sourceOf[i]
   std::string phase = "forward";
-  std::string node;     ///< ONNX node or value
-  std::string reason;   ///< why it is here
+  std::string node;   ///< ONNX node or value
+  std::string reason; ///< why it is here
   int64_t predictedCount = 1, predictedBytes = 0;
 };
 
 /// One step of the program.
 struct Instruction {
-  enum class Kind : uint8_t { Kernel, Library, Start, Done, LoopBegin, LoopEnd } kind;
-  int64_t index = 0;               ///< kernel, library site or collective site
-  std::vector<BufferRef> buffers;  ///< operands; for Start: input, output
-  int64_t count = 1;               ///< Kernel: iterations; LoopBegin: trips
-  int64_t grain = 1;               ///< Kernel: least iterations worth a thread
-  std::string name;                ///< for traces and error messages
+  enum class Kind : uint8_t {
+    Kernel,
+    Library,
+    Start,
+    Done,
+    LoopBegin,
+    LoopEnd
+  } kind;
+  int64_t index = 0;              ///< kernel, library site or collective site
+  std::vector<BufferRef> buffers; ///< operands; for Start: input, output
+  int64_t count = 1;              ///< Kernel: iterations; LoopBegin: trips
+  int64_t grain = 1;              ///< Kernel: least iterations worth a thread
+  std::string name;               ///< for traces and error messages
 };
 
 /// One program of the artifact: forward, or a training step.
@@ -202,12 +239,12 @@ struct Entry {
 
 /// A compiled model. See the top of the file for its form on disk.
 struct Artifact {
-  std::string model;      ///< path of the model
-  std::string modelHash;  ///< SHA-256, hex
+  std::string model;     ///< path of the model
+  std::string modelHash; ///< SHA-256, hex
   std::string precision = "f32";
   std::string device = "cpu";
   std::vector<std::string> cpuFeatures; ///< features the object needs
-  std::string mesh;       ///< as the user wrote it
+  std::string mesh;                     ///< as the user wrote it
   Mesh axes;
   std::vector<Entry> entries;
   std::vector<Parameter> parameters;
@@ -216,16 +253,18 @@ struct Artifact {
   std::vector<CollectiveSite> collectiveSites;
   std::vector<std::string> faults; ///< messages for MtpRank::fault, 1-based
   std::vector<std::string> kernelNames;
-  nlohmann::json plan;    ///< what --json shows under `plan`
-  std::string object;     ///< ELF shared object
-  std::string data;       ///< embedded constants
+  nlohmann::json plan; ///< what --json shows under `plan`
+  std::string object;  ///< ELF shared object
+  std::string data;    ///< embedded constants
 
   /// The file's bytes.
   std::string serialize() const;
   /// Checks every size, index, offset and hash. On failure returns false and
   /// sets `error` to one sentence that names what is wrong.
-  static bool parse(const std::string &bytes, Artifact &artifact, std::string &error);
-  /// The checks of parse() but for the hash; for artifacts made in this process.
+  static bool parse(const std::string &bytes, Artifact &artifact,
+                    std::string &error);
+  /// The checks of parse() but for the hash; for artifacts made in this
+  /// process.
   bool verify(std::string &error) const;
 };
 

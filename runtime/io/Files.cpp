@@ -38,7 +38,7 @@ bool writeAll(int file, const std::string &bytes) {
 bool mtp::writeFileAtomically(const std::string &path, const std::string &bytes,
                               Error &error) {
   // What isn't a regular file (a pipe, /dev/null) can't be replaced.
-  struct stat status{};
+  struct stat status {};
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     int file =
         S_ISDIR(status.st_mode) ? -1 : open(path.c_str(), O_WRONLY | O_CLOEXEC);
@@ -81,7 +81,7 @@ bool mtp::writeFileAtomically(const std::string &path, const std::string &bytes,
 bool mtp::readFile(const std::string &path, std::string &bytes, Error &error,
                    uint64_t limit) {
   int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat status{};
+  struct stat status {};
   if (file < 0 || fstat(file, &status) != 0) {
     error = fileError("cannot read", path);
     if (file >= 0)

@@ -24,15 +24,9 @@ struct BFloat {
 
 /// The type that sums of T are taken in: float for 16 bit floats, the unsigned
 /// type for integers (overflow wraps around), else T.
-template <typename T, typename = void> struct Accumulator {
-  using Type = T;
-};
-template <> struct Accumulator<Half> {
-  using Type = float;
-};
-template <> struct Accumulator<BFloat> {
-  using Type = float;
-};
+template <typename T, typename = void> struct Accumulator { using Type = T; };
+template <> struct Accumulator<Half> { using Type = float; };
+template <> struct Accumulator<BFloat> { using Type = float; };
 template <typename T>
 struct Accumulator<
     T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>>> {
@@ -40,9 +34,7 @@ struct Accumulator<
   using Type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 };
 
-template <typename T> struct TypeTag {
-  using Type = T;
-};
+template <typename T> struct TypeTag { using Type = T; };
 
 /// Calls body(TypeTag<T>{}) with the C++ type of `type`; bool is uint8_t.
 template <typename Body> auto withElementType(DType type, Body &&body) {

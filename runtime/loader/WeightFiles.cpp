@@ -57,7 +57,7 @@ MappedFile::MappedFile(const std::string &path, const std::string &purpose)
   if (file < 0)
     failWeights(purpose + ": cannot open '" + path + "': " + strerror(errno) +
                 " (--weights DIR says where weight files have moved)");
-  struct stat status{};
+  struct stat status {};
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
     close(file);
     failWeights(purpose + ": '" + path + "' is not a regular file");

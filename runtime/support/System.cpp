@@ -120,7 +120,7 @@ void mtp::requestStop(int signal) {
 int mtp::stopRequested() { return stopSignal.load(std::memory_order_relaxed); }
 
 void mtp::installSignalHandlers() {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = onSignal;
   // The handler is gone after the first signal: a second one ends the process
   // even where a kernel doesn't return.

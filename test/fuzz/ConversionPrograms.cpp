@@ -18,16 +18,20 @@ struct End {
 
 class ConversionBuilder {
 public:
-  ConversionBuilder(func::FuncOp values, const MeshShape &mesh, std::vector<ConversionTrial> &trials)
-      : program(values, &mesh), maker(program.builder, values.getLoc(), mesh), mesh(mesh), trials(trials) {}
+  ConversionBuilder(func::FuncOp values, const MeshShape &mesh,
+                    std::vector<ConversionTrial> &trials)
+      : program(values, &mesh), maker(program.builder, values.getLoc(), mesh),
+        mesh(mesh), trials(trials) {}
 
   OwningOpRef<ModuleOp> run() {
     MLIRContext *context = program.builder.getContext();
     for (BlockArgument argument : program.main.getArguments())
       for (RegisteredOperationName name : context->getRegisteredOperations())
         if (auto *conversion = name.getInterface<ConversionOpInterface>())
-          for (SmallVector<int> &axes : axisLists(conversion->getTransfer() == Transfer::Permute))
-            runOn(argument, name.getStringRef(), conversion->fromKind(), conversion->toKind(), axes);
+          for (SmallVector<int> &axes :
+               axisLists(conversion->getTransfer() == Transfer::Permute))
+            runOn(argument, name.getStringRef(), conversion->fromKind(),
+                  conversion->toKind(), axes);
     return program.finish();
   }
 
@@ -55,8 +59,10 @@ private:
   }
 
   /// All combinations of both ends, with every state of one other axis.
-  void runOn(BlockArgument argument, StringRef name, Kind from, Kind to, ArrayRef<int> axes) {
-    ArrayRef<int64_t> shape = cast<RankedTensorType>(argument.getType()).getShape();
+  void runOn(BlockArgument argument, StringRef name, Kind from, Kind to,
+             ArrayRef<int> axes) {
+    ArrayRef<int64_t> shape =
+        cast<RankedTensorType>(argument.getType()).getShape();
     SmallVector<Layout> grounds{Layout(mesh.size(), shape.size())};
     for (int other = 0; other < mesh.size(); ++other) {
       if (llvm::is_contained(axes, other))
@@ -74,59 +80,69 @@ private:
           addTrial(argument, name, axes, ground, start, end);
   }
 
-  std::optional<Layout> put(Layout layout, ArrayRef<int> axes, End end, ArrayRef<int64_t> shape) {
+  std::optional<Layout> put(Layout layout, ArrayRef<int> axes, End end,
+                            ArrayRef<int64_t> shape) {
     for (int axis : axes) {
       layout.states[axis] = {end.kind, -1};
       if (end.kind == Kind::S) {
         layout.states[axis] = {Kind::I, -1};
         layout.shard(axis, end.dim);
-        layout.dims[end.dim].unit = std::max(layout.dims[end.dim].unit, end.unit);
+        layout.dims[end.dim].unit =
+            std::max(layout.dims[end.dim].unit, end.unit);
       }
     }
     Layout canonical = layout;
     canonical.canonicalize(shape, mesh);
     // Another unit that makes no difference is another trial's.
-    if (end.kind == Kind::S && end.unit != 1 && canonical.dims[end.dim].unit != end.unit)
+    if (end.kind == Kind::S && end.unit != 1 &&
+        canonical.dims[end.dim].unit != end.unit)
       return std::nullopt;
     return canonical;
   }
 
-  void addTrial(BlockArgument argument, StringRef name, ArrayRef<int> axes, const Layout &ground, End start, End end) {
+  void addTrial(BlockArgument argument, StringRef name, ArrayRef<int> axes,
+                const Layout &ground, End start, End end) {
     auto type = cast<RankedTensorType>(argument.getType());
     bool permutes = name == "mtp.permute";
-    if (start.kind == Kind::S && end.kind == Kind::S && (start.dim == end.dim) != permutes)
+    if (start.kind == Kind::S && end.kind == Kind::S &&
+        (start.dim == end.dim) != permutes)
       return;
     SmallVector<int> endAxes(axes);
     if (permutes)
       std::reverse(endAxes.begin(), endAxes.end());
-    auto from = put(ground, axes, start, type.getShape()), to = put(ground, endAxes, end, type.getShape());
+    auto from = put(ground, axes, start, type.getShape()),
+         to = put(ground, endAxes, end, type.getShape());
     if (!from || !to || !sameOutside(*from, *to, start, end))
       return;
-    if (permutes && (from->isPadded(start.dim, type.getDimSize(start.dim), mesh) ||
-                     to->isPadded(start.dim, type.getDimSize(start.dim), mesh)))
+    if (permutes &&
+        (from->isPadded(start.dim, type.getDimSize(start.dim), mesh) ||
+         to->isPadded(start.dim, type.getDimSize(start.dim), mesh)))
       return;
     Value value = maker.make(argument, *from);
     if (!value)
       return;
-    value = createConversion(program.builder, argument.getLoc(), name, value, axes, *to, mesh);
+    value = createConversion(program.builder, argument.getLoc(), name, value,
+                             axes, *to, mesh);
     ConversionTrial trial;
     trial.argument = argument.getArgNumber();
     trial.op = name.str();
     trial.row = axes.size() == 1 ? "one axis" : "several axes";
-    trial.text = name.str() + " " + llvm::join(mesh.names(axes), ",") + " <" + from->text(mesh) + "> to <" +
-                 to->text(mesh) + ">";
+    trial.text = name.str() + " " + llvm::join(mesh.names(axes), ",") + " <" +
+                 from->text(mesh) + "> to <" + to->text(mesh) + ">";
     program.add(maker.finish(value, *to), std::to_string(trials.size()) + ".0");
     trials.push_back(std::move(trial));
   }
 
   /// A unit may not change in a dimension that other axes cut as well.
   bool sameOutside(const Layout &from, const Layout &to, End start, End end) {
-    for (auto [dim, cuts] : llvm::enumerate(llvm::zip_equal(from.dims, to.dims))) {
+    for (auto [dim, cuts] :
+         llvm::enumerate(llvm::zip_equal(from.dims, to.dims))) {
       auto &[a, b] = cuts;
       if (!a.axes.empty() && !b.axes.empty() && a.unit != b.unit)
         return false;
     }
-    return start.kind != Kind::S || end.kind != Kind::S || start.dim != end.dim || start.unit == end.unit;
+    return start.kind != Kind::S || end.kind != Kind::S ||
+           start.dim != end.dim || start.unit == end.unit;
   }
 
   Program program;
@@ -136,7 +152,8 @@ private:
 };
 } // namespace
 
-OwningOpRef<ModuleOp> fuzz::buildConversions(func::FuncOp values, const MeshShape &mesh,
-                                             std::vector<ConversionTrial> &trials) {
+OwningOpRef<ModuleOp>
+fuzz::buildConversions(func::FuncOp values, const MeshShape &mesh,
+                       std::vector<ConversionTrial> &trials) {
   return ConversionBuilder(values, mesh, trials).run();
 }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ConversionPrograms.h - every change of layout -----------------------===//
+//===- ConversionPrograms.h - every change of layout
+//-----------------------===//
 #ifndef MTP_TEST_FUZZ_CONVERSIONPROGRAMS_H
 #define MTP_TEST_FUZZ_CONVERSIONPROGRAMS_H
 
@@ -16,14 +17,16 @@ namespace mtp::fuzz {
 /// One conversion of one argument.
 struct ConversionTrial {
   unsigned argument = 0;
-  std::string op, row, text; ///< "mtp.all_gather", "S(1)", "tp = S(1), dp = R to .."
+  std::string op, row,
+      text; ///< "mtp.all_gather", "S(1)", "tp = S(1), dp = R to .."
 };
 
 /// A module that brings the arguments of `values` (a function that returns
 /// nothing) into every layout that a conversion op starts from, converts, and
 /// returns the value. Result `<trial>.0` equals the argument.
-mlir::OwningOpRef<mlir::ModuleOp> buildConversions(mlir::func::FuncOp values, const MeshShape &mesh,
-                                                   std::vector<ConversionTrial> &trials);
+mlir::OwningOpRef<mlir::ModuleOp>
+buildConversions(mlir::func::FuncOp values, const MeshShape &mesh,
+                 std::vector<ConversionTrial> &trials);
 
 } // namespace mtp::fuzz
 

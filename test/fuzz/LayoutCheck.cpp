@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- LayoutCheck.cpp - the verifier against the design's table -----------===//
+//===- LayoutCheck.cpp - the verifier against the design's table
+//-----------===//
 
 #include "test/fuzz/LayoutMaker.h"
 #include "test/fuzz/RuleTables.h"
@@ -13,7 +14,9 @@
 using namespace mlir;
 using namespace mtp;
 
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
 
 namespace {
 constexpr int64_t kRanks = 2;
@@ -24,12 +27,14 @@ struct State {
   int dim = -1;
   int64_t unit = 1;
   bool operator<(const State &other) const {
-    return std::tie(kind, dim, unit) < std::tie(other.kind, other.dim, other.unit);
+    return std::tie(kind, dim, unit) <
+           std::tie(other.kind, other.dim, other.unit);
   }
   std::string text() const {
     std::string text(1, kind);
     if (kind == 'S')
-      text += std::to_string(dim) + (unit > 1 ? "u" + std::to_string(unit) : "");
+      text +=
+          std::to_string(dim) + (unit > 1 ? "u" + std::to_string(unit) : "");
     return text;
   }
 };
@@ -48,7 +53,8 @@ public:
     parse(resultText, results);
     source = flags.contains("source");
     passes = {flags.contains("max"), flags.contains("min")};
-    for (StringRef set : llvm::split(flags.trim().take_until([](char c) { return c == ' '; }), '|')) {
+    for (StringRef set : llvm::split(
+             flags.trim().take_until([](char c) { return c == ' '; }), '|')) {
       std::set<unsigned> members;
       for (StringRef member : llvm::split(set, '&')) {
         unsigned index;
@@ -65,7 +71,8 @@ public:
 
   /// True if the line has the tensors and dimensions of the op.
   bool fits() const {
-    auto ranksFit = [](ValueRange values, const std::vector<std::vector<Dim>> &dims) {
+    auto ranksFit = [](ValueRange values,
+                       const std::vector<std::vector<Dim>> &dims) {
       if (values.size() != dims.size())
         return false;
       for (auto [value, tensor] : llvm::zip_equal(values, dims))
@@ -73,7 +80,8 @@ public:
           return false;
       return true;
     };
-    return ranksFit(op->getOperands(), operands) && ranksFit(op->getResults(), results);
+    return ranksFit(op->getOperands(), operands) &&
+           ranksFit(op->getResults(), results);
   }
 
   /// All accepted combinations, operands first.
@@ -134,16 +142,19 @@ private:
   }
 
   const std::vector<Dim> &dimsOf(unsigned tensor) {
-    return tensor < operands.size() ? operands[tensor] : results[tensor - operands.size()];
+    return tensor < operands.size() ? operands[tensor]
+                                    : results[tensor - operands.size()];
   }
   Value valueOf(unsigned tensor) {
-    return tensor < operands.size() ? op->getOperand(tensor) : op->getResult(tensor - operands.size());
+    return tensor < operands.size() ? op->getOperand(tensor)
+                                    : op->getResult(tensor - operands.size());
   }
 
   /// Sizes of letters that stand alone, then of those that are left in groups.
   void sizeLetters() {
     for (int pass = 0; pass < 2; ++pass)
-      for (unsigned tensor = 0; tensor < operands.size() + results.size(); ++tensor)
+      for (unsigned tensor = 0; tensor < operands.size() + results.size();
+           ++tensor)
         for (auto [dim, letters] : llvm::enumerate(dimsOf(tensor))) {
           int64_t rest = typeOf(valueOf(tensor)).getDimSize(dim);
           char unknown = 0;
@@ -168,7 +179,9 @@ private:
   /// A unit that changes no block is 1.
   int64_t canonicalUnit(unsigned tensor, int dim, int64_t unit) {
     int64_t extent = typeOf(valueOf(tensor)).getDimSize(dim);
-    auto capacity = [&](int64_t u) { return llvm::divideCeil(llvm::divideCeil(extent, u), kRanks) * u; };
+    auto capacity = [&](int64_t u) {
+      return llvm::divideCeil(llvm::divideCeil(extent, u), kRanks) * u;
+    };
     return capacity(unit) == capacity(1) ? 1 : unit;
   }
 
@@ -176,7 +189,8 @@ private:
   std::optional<State> shardedState(unsigned tensor, char letter) {
     for (auto [dim, letters] : llvm::enumerate(dimsOf(tensor)))
       if (size_t at = letters.find(letter); at != std::string::npos)
-        return State{'S', static_cast<int>(dim), canonicalUnit(tensor, dim, unitBehind(letters, at))};
+        return State{'S', static_cast<int>(dim),
+                     canonicalUnit(tensor, dim, unitBehind(letters, at))};
     return std::nullopt;
   }
 
@@ -186,8 +200,11 @@ private:
     for (unsigned index = 0; index < results.size(); ++index)
       inResults |= shardedState(operands.size() + index, letter).has_value();
     char lacking = inResults ? 'R' : passes[0] ? 'M' : passes[1] ? 'm' : 'P';
-    for (unsigned tensor = 0; tensor < operands.size() + results.size(); ++tensor)
-      states.push_back(shardedState(tensor, letter).value_or(State{tensor < operands.size() ? 'R' : lacking}));
+    for (unsigned tensor = 0; tensor < operands.size() + results.size();
+         ++tensor)
+      states.push_back(
+          shardedState(tensor, letter)
+              .value_or(State{tensor < operands.size() ? 'R' : lacking}));
     addFree(states, 0);
   }
 
@@ -203,7 +220,8 @@ private:
     for (unsigned index = from; index < operands.size(); ++index) {
       Value value = op->getOperand(index);
       Operation *source = value.getDefiningOp();
-      bool free = !isa<FloatType>(typeOf(value).getElementType()) || isa_and_nonnull<ConstantOp, IotaOp>(source);
+      bool free = !isa<FloatType>(typeOf(value).getElementType()) ||
+                  isa_and_nonnull<ConstantOp, IotaOp>(source);
       if (!free || states[index].kind != 'R')
         continue;
       states[index].kind = 'I';
@@ -232,7 +250,8 @@ private:
 /// Tries all combinations on a copy of the op.
 class LayoutChecker {
 public:
-  LayoutChecker(func::FuncOp seed, Expected &expected, fuzz::LayoutCounts &counts)
+  LayoutChecker(func::FuncOp seed, Expected &expected,
+                fuzz::LayoutCounts &counts)
       : seed(seed), expected(expected), counts(counts) {
     mesh.axes.push_back({"tp", -1, kRanks});
   }
@@ -260,10 +279,11 @@ public:
       for (State state : expected.candidates(tensor, combinations < 40000))
         all.push_back({state, typed(values[tensor], state)});
     }
-    ScopedDiagnosticHandler handler(seed.getContext(), [&](Diagnostic &diagnostic) {
-      message = diagnostic.str();
-      return success();
-    });
+    ScopedDiagnosticHandler handler(seed.getContext(),
+                                    [&](Diagnostic &diagnostic) {
+                                      message = diagnostic.str();
+                                      return success();
+                                    });
     States states;
     std::string error = tryAll(copy, states);
     program.finish();
@@ -275,15 +295,24 @@ private:
     auto type = typeOf(value);
     Layout layout(1, type.getRank());
     switch (state.kind) {
-    case 'R': layout.states[0] = {Kind::R, -1}; break;
-    case 'P': layout.states[0] = {Kind::PSum, -1}; break;
-    case 'M': layout.states[0] = {Kind::PMax, -1}; break;
-    case 'm': layout.states[0] = {Kind::PMin, -1}; break;
+    case 'R':
+      layout.states[0] = {Kind::R, -1};
+      break;
+    case 'P':
+      layout.states[0] = {Kind::PSum, -1};
+      break;
+    case 'M':
+      layout.states[0] = {Kind::PMax, -1};
+      break;
+    case 'm':
+      layout.states[0] = {Kind::PMin, -1};
+      break;
     case 'S':
       layout.shard(0, state.dim);
       layout.dims[state.dim].unit = state.unit;
       break;
-    default: break;
+    default:
+      break;
     }
     auto plain = RankedTensorType::get(type.getShape(), type.getElementType());
     return withLayout(plain, toAttr(seed.getContext(), layout, mesh));
@@ -293,7 +322,8 @@ private:
     if (states.size() == values.size())
       return tryOne(op, states);
     for (auto &[state, type] : types[states.size()]) {
-      // One value may stand in two operands' places; the last one sets its type.
+      // One value may stand in two operands' places; the last one sets its
+      // type.
       values[states.size()].setType(type);
       states.push_back(state);
       std::string error = tryAll(op, states);
@@ -306,21 +336,27 @@ private:
 
   std::string tryOne(Operation *op, const States &states) {
     message.clear();
-    bool got = succeeded(op->getName().verifyInvariants(op)), want = accepted.count(states);
+    bool got = succeeded(op->getName().verifyInvariants(op)),
+         want = accepted.count(states);
     (got ? counts.accepted : counts.refused)++;
     std::string text;
     for (auto [index, state] : llvm::enumerate(states))
-      text += (index == op->getNumOperands() ? " -> " : index ? ", " : "") + state.text();
+      text += (index == op->getNumOperands() ? " -> "
+               : index                       ? ", "
+                                             : "") +
+              state.text();
     if (got != want)
       return text + (got ? " is accepted" : " is refused: " + message);
     if (got)
       return "";
     StringRef reason = message;
     bool named = reason.contains("axis tp: ") ||
-                 (reason.contains("the layouts do not fit together: ") && reason.contains("tp = "));
+                 (reason.contains("the layouts do not fit together: ") &&
+                  reason.contains("tp = "));
     if (!named)
       return text + " is refused without axis and rule: " + message;
-    reason = reason.contains("axis tp: ") ? reason.split("axis tp: ").second : "the layouts do not fit together";
+    reason = reason.contains("axis tp: ") ? reason.split("axis tp: ").second
+                                          : "the layouts do not fit together";
     std::string general;
     for (char c : reason)
       general += llvm::isDigit(c) ? 'N' : c;
@@ -339,7 +375,8 @@ private:
 };
 } // namespace
 
-std::string fuzz::checkLayouts(func::FuncOp seed, const std::string &line, LayoutCounts &counts) {
+std::string fuzz::checkLayouts(func::FuncOp seed, const std::string &line,
+                               LayoutCounts &counts) {
   Expected expected(line, mainOp(seed));
   if (!expected.fits())
     return "the line in layouts.txt has other tensors than the op";

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- LayoutMaker.h - whole values in any layout --------------------------===//
+//===- LayoutMaker.h - whole values in any layout
+//--------------------------===//
 #ifndef MTP_TEST_FUZZ_LAYOUTMAKER_H
 #define MTP_TEST_FUZZ_LAYOUTMAKER_H
 
@@ -10,16 +11,18 @@
 
 namespace mtp::fuzz {
 
-/// Brings whole values into a layout, and results back. Partial values are made of
-/// terms of mixed signs that are not proportional to the value.
+/// Brings whole values into a layout, and results back. Partial values are made
+/// of terms of mixed signs that are not proportional to the value.
 class LayoutMaker {
 public:
-  LayoutMaker(mlir::OpBuilder &builder, mlir::Location loc, const MeshShape &mesh)
+  LayoutMaker(mlir::OpBuilder &builder, mlir::Location loc,
+              const MeshShape &mesh)
       : builder(builder), loc(loc), mesh(mesh) {}
 
-  mlir::RankedTensorType type(llvm::ArrayRef<int64_t> shape, mlir::Type element, Layout layout);
-  /// From all-invariant to `target`; null, with the reason, if this state cannot
-  /// be made.
+  mlir::RankedTensorType type(llvm::ArrayRef<int64_t> shape, mlir::Type element,
+                              Layout layout);
+  /// From all-invariant to `target`; null, with the reason, if this state
+  /// cannot be made.
   mlir::Value make(mlir::Value whole, const Layout &target);
   /// From any layout to one without partial states.
   mlir::Value finish(mlir::Value value, Layout layout);
@@ -29,12 +32,16 @@ public:
 private:
   std::nullptr_t fail(const char *why);
   mlir::Value convert(mlir::Value value, int axis, Layout layout);
-  mlir::Value splat(llvm::ArrayRef<int64_t> shape, mlir::Type element, int64_t value, const Layout &layout);
+  mlir::Value splat(llvm::ArrayRef<int64_t> shape, mlir::Type element,
+                    int64_t value, const Layout &layout);
   Layout beside(const Layout &like, int rank);
   mlir::Value zeroSum(int axis, mlir::Type element, const Layout &around);
-  mlir::Value indexSum(llvm::ArrayRef<int64_t> shape, mlir::Type element, const Layout &layout, int64_t from);
-  mlir::Value partialSum(mlir::Value value, const Layout &layout, llvm::ArrayRef<int> axes);
-  mlir::Value partialExtremum(mlir::Value value, const Layout &layout, llvm::ArrayRef<int> axes, Kind kind);
+  mlir::Value indexSum(llvm::ArrayRef<int64_t> shape, mlir::Type element,
+                       const Layout &layout, int64_t from);
+  mlir::Value partialSum(mlir::Value value, const Layout &layout,
+                         llvm::ArrayRef<int> axes);
+  mlir::Value partialExtremum(mlir::Value value, const Layout &layout,
+                              llvm::ArrayRef<int> axes, Kind kind);
 
   mlir::OpBuilder &builder;
   mlir::Location loc;
@@ -47,7 +54,8 @@ struct Program {
   mlir::func::FuncOp main;
   mlir::OpBuilder builder;
 
-  /// With a mesh the inputs are invariant on it; without one they have no layout.
+  /// With a mesh the inputs are invariant on it; without one they have no
+  /// layout.
   explicit Program(mlir::func::FuncOp like, const MeshShape *mesh = nullptr);
   void add(mlir::Value value, std::string name);
   mlir::OwningOpRef<mlir::ModuleOp> finish();

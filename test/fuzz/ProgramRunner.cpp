@@ -13,7 +13,8 @@
 using namespace mlir;
 using namespace mtp;
 
-std::string fuzz::runProgram(ModuleOp module, const RunOptions &options, const TensorMap &inputs, TensorMap &outputs) {
+std::string fuzz::runProgram(ModuleOp module, const RunOptions &options,
+                             const TensorMap &inputs, TensorMap &outputs) {
   SmallString<128> path;
   int descriptor;
   if (llvm::sys::fs::createTemporaryFile("program", "mlir", descriptor, path))
@@ -70,24 +71,34 @@ static DType typeOf(Type element) {
   return element.isInteger(1) ? DType::Bool : DType::I64;
 }
 
-TensorMap fuzz::randomInputs(func::FuncOp function, int64_t indexRange, uint64_t seed) {
+TensorMap fuzz::randomInputs(func::FuncOp function, int64_t indexRange,
+                             uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   TensorMap inputs;
   for (unsigned index = 0; index < function.getNumArguments(); ++index) {
     auto type = cast<RankedTensorType>(function.getArgument(index).getType());
-    HostTensor tensor(typeOf(type.getElementType()), std::vector<int64_t>(type.getShape()));
+    HostTensor tensor(typeOf(type.getElementType()),
+                      std::vector<int64_t>(type.getShape()));
     for (int64_t i = 0; i < tensor.elements(); ++i)
       switch (tensor.type) {
-      case DType::F64: tensor.as<double>()[i] = normal(random) * 2; break;
-      case DType::F32: tensor.as<float>()[i] = float(normal(random) * 2); break;
-      case DType::Bool: tensor.as<uint8_t>()[i] = random() & 1; break;
+      case DType::F64:
+        tensor.as<double>()[i] = normal(random) * 2;
+        break;
+      case DType::F32:
+        tensor.as<float>()[i] = float(normal(random) * 2);
+        break;
+      case DType::Bool:
+        tensor.as<uint8_t>()[i] = random() & 1;
+        break;
       default:
         tensor.as<int64_t>()[i] =
-            indexRange ? int64_t(random() % (2 * indexRange)) - indexRange : int64_t(random() % 41) - 20;
+            indexRange ? int64_t(random() % (2 * indexRange)) - indexRange
+                       : int64_t(random() % 41) - 20;
       }
     auto name = function.getArgAttrOfType<StringAttr>(index, "mtp.name");
-    inputs[name ? name.str() : "arg" + std::to_string(index)] = std::move(tensor);
+    inputs[name ? name.str() : "arg" + std::to_string(index)] =
+        std::move(tensor);
   }
   return inputs;
 }

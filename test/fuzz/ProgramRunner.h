@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ProgramRunner.h - compile a module, run it, compare -----------------===//
+//===- ProgramRunner.h - compile a module, run it, compare
+//-----------------===//
 #ifndef MTP_TEST_FUZZ_PROGRAMRUNNER_H
 #define MTP_TEST_FUZZ_PROGRAMRUNNER_H
 
@@ -21,18 +22,20 @@ struct RunOptions {
   bool doublePrecision = true;
 };
 
-/// Compiles a module in this process and runs it once. Returns the reason if that
-/// fails, "" otherwise.
-std::string runProgram(mlir::ModuleOp module, const RunOptions &options, const TensorMap &inputs, TensorMap &outputs);
+/// Compiles a module in this process and runs it once. Returns the reason if
+/// that fails, "" otherwise.
+std::string runProgram(mlir::ModuleOp module, const RunOptions &options,
+                       const TensorMap &inputs, TensorMap &outputs);
 
-/// Largest difference over the largest value; NaN equals NaN, infinities by sign.
-/// Infinity if shapes or types differ.
+/// Largest difference over the largest value; NaN equals NaN, infinities by
+/// sign. Infinity if shapes or types differ.
 double difference(const HostTensor &have, const HostTensor &want);
 
-/// Random values of mixed signs for each argument of a function, by `mtp.name` or
-/// "arg<index>". Integers lie in -20..20, in -`indexRange`..`indexRange`-1 if that
-/// is given.
-TensorMap randomInputs(mlir::func::FuncOp function, int64_t indexRange, uint64_t seed);
+/// Random values of mixed signs for each argument of a function, by `mtp.name`
+/// or "arg<index>". Integers lie in -20..20, in -`indexRange`..`indexRange`-1
+/// if that is given.
+TensorMap randomInputs(mlir::func::FuncOp function, int64_t indexRange,
+                       uint64_t seed);
 
 /// `dp=2,tp=3`; `tp=2x2` is an axis in two factors. Nothing if it is malformed.
 std::optional<MeshShape> parseMesh(llvm::StringRef text);

@@ -11,25 +11,31 @@
 using namespace mlir;
 using namespace mtp;
 
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
 
-/// Ops whose results jump or blow up: rounding errors of their operands would not
-/// stay small.
+/// Ops whose results jump or blow up: rounding errors of their operands would
+/// not stay small.
 static bool isSteep(Operation *op) {
-  return isa<SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, FloorOp, CeilOp, RoundOp, DivOp, PowOp, ModOp, FmodOp,
-             CompareOp, ArgMaxOp, ArgMinOp, TopKOp, ReduceProdOp, IsNanOp, IsInfOp>(op) ||
-         (isa<ConvertOp>(op) && !isa<FloatType>(typeOf(op->getResult(0)).getElementType()));
+  return isa<SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, ReciprocalOp, FloorOp,
+             CeilOp, RoundOp, DivOp, PowOp, ModOp, FmodOp, CompareOp, ArgMaxOp,
+             ArgMinOp, TopKOp, ReduceProdOp, IsNanOp, IsInfOp>(op) ||
+         (isa<ConvertOp>(op) &&
+          !isa<FloatType>(typeOf(op->getResult(0)).getElementType()));
 }
 
 /// Products grow; what uses them further is bounded.
 static bool grows(Operation *op) {
-  return isa<MulOp, MatMulOp, ConvolutionOp, CumsumOp, ReduceSumOp, ScatterElementsOp, ScatterNdOp>(op);
+  return isa<MulOp, MatMulOp, ConvolutionOp, CumsumOp, ReduceSumOp,
+             ScatterElementsOp, ScatterNdOp>(op);
 }
 
 namespace {
 class RandomProgram {
 public:
-  RandomProgram(ModuleOp seeds, uint64_t number) : seeds(seeds), builder(seeds.getContext()), random(number) {
+  RandomProgram(ModuleOp seeds, uint64_t number)
+      : seeds(seeds), builder(seeds.getContext()), random(number) {
     for (auto seed : seeds.getOps<func::FuncOp>())
       if (fuzz::mainOp(seed))
         functions.push_back(seed);
@@ -37,7 +43,8 @@ public:
     outside = OpBuilder::atBlockEnd(module->getBody());
     for (auto initializer : seeds.getOps<InitializerOp>())
       outside.clone(*initializer);
-    main = func::FuncOp::create(seeds.getLoc(), "main", builder.getFunctionType({}, {}));
+    main = func::FuncOp::create(seeds.getLoc(), "main",
+                                builder.getFunctionType({}, {}));
     builder.setInsertionPointToStart(main.addEntryBlock());
   }
 
@@ -50,17 +57,24 @@ public:
         if (result.use_empty())
           outputs.push_back(result);
     func::ReturnOp::create(builder, main.getLoc(), outputs);
-    main.setFunctionType(builder.getFunctionType(main.getBody().front().getArgumentTypes(), ValueRange(outputs).getTypes()));
+    main.setFunctionType(
+        builder.getFunctionType(main.getBody().front().getArgumentTypes(),
+                                ValueRange(outputs).getTypes()));
     for (unsigned index = 0; index < main.getNumArguments(); ++index)
-      main.setArgAttr(index, "mtp.name", builder.getStringAttr("arg" + std::to_string(index)));
+      main.setArgAttr(index, "mtp.name",
+                      builder.getStringAttr("arg" + std::to_string(index)));
     for (unsigned index = 0; index < outputs.size(); ++index)
-      main.setResultAttr(index, "mtp.name", builder.getStringAttr("result" + std::to_string(index)));
+      main.setResultAttr(
+          index, "mtp.name",
+          builder.getStringAttr("result" + std::to_string(index)));
     module->push_back(main);
     return std::move(module);
   }
 
 private:
-  bool chance(int percent) { return static_cast<int>(random() % 100) < percent; }
+  bool chance(int percent) {
+    return static_cast<int>(random() % 100) < percent;
+  }
 
   void addSeed(func::FuncOp seed) {
     Operation *op = fuzz::mainOp(seed);
@@ -76,7 +90,9 @@ private:
       Value value = mapping.lookup(result);
       if (!isa<FloatType>(typeOf(value).getElementType()))
         continue;
-      pool.push_back(grows(op) ? Value(TanhOp::create(builder, value.getLoc(), value.getType(), value)) : value);
+      pool.push_back(grows(op) ? Value(TanhOp::create(builder, value.getLoc(),
+                                                      value.getType(), value))
+                               : value);
     }
   }
 
@@ -108,11 +124,13 @@ private:
     OperationState state(main.getLoc(), InitializerOp::getOperationName());
     state.addAttribute("sym_name", builder.getStringAttr(name));
     state.addAttribute("type", TypeAttr::get(type));
-    state.addAttribute("value", DenseElementsAttr::get(type, llvm::ArrayRef(elements)));
+    state.addAttribute("value",
+                       DenseElementsAttr::get(type, llvm::ArrayRef(elements)));
     state.addAttribute("parameter", builder.getUnitAttr());
     outside.create(state);
     OperationState use(main.getLoc(), ParameterOp::getOperationName());
-    use.addAttribute("source", FlatSymbolRefAttr::get(builder.getContext(), name));
+    use.addAttribute("source",
+                     FlatSymbolRefAttr::get(builder.getContext(), name));
     use.addTypes(type);
     return builder.create(use)->getResult(0);
   }
@@ -140,22 +158,28 @@ private:
       if (int64_t more = shape[dim] - wanted(dim); more > 0) {
         int64_t start = random() % (more + 1);
         shape[dim] = wanted(dim);
-        value = StridedSliceOp::create(builder, loc, like(type, shape), value, dim, start, 1);
+        value = StridedSliceOp::create(builder, loc, like(type, shape), value,
+                                       dim, start, 1);
       }
     SmallVector<int64_t> low(shape.size(), 0), high(shape.size(), 0);
     bool pads = false;
     for (size_t dim = 0; dim < shape.size(); ++dim)
-      if (int64_t less = wanted(dim) - shape[dim]; less > 0 && shape[dim] != 1) {
+      if (int64_t less = wanted(dim) - shape[dim];
+          less > 0 && shape[dim] != 1) {
         (chance(50) ? low : high)[dim] = less;
         shape[dim] = wanted(dim);
         pads = true;
       }
     if (pads)
-      value = PadOp::create(builder, loc, like(type, shape), value, builder.getF64FloatAttr(0),
-                            builder.getDenseI64ArrayAttr(low), builder.getDenseI64ArrayAttr(high));
+      value = PadOp::create(builder, loc, like(type, shape), value,
+                            builder.getF64FloatAttr(0),
+                            builder.getDenseI64ArrayAttr(low),
+                            builder.getDenseI64ArrayAttr(high));
     if (rank == 0)
       return ReshapeOp::create(builder, loc, type, value);
-    return value.getType() == type ? value : Value(BroadcastOp::create(builder, loc, type, value));
+    return value.getType() == type
+               ? value
+               : Value(BroadcastOp::create(builder, loc, type, value));
   }
 
   ModuleOp seeds;
@@ -169,6 +193,7 @@ private:
 };
 } // namespace
 
-OwningOpRef<ModuleOp> fuzz::buildRandomProgram(ModuleOp seeds, uint64_t number, unsigned count) {
+OwningOpRef<ModuleOp> fuzz::buildRandomProgram(ModuleOp seeds, uint64_t number,
+                                               unsigned count) {
   return RandomProgram(seeds, number).run(count);
 }

@@ -15,44 +15,54 @@ static const RuleMutation *current = nullptr;
 
 void fuzz::setMutation(const RuleMutation *mutation) { current = mutation; }
 
-/// The same op on tensors of the same shapes: global ones, so that helpers of the
-/// typed programs with other shapes stay right.
+/// The same op on tensors of the same shapes: global ones, so that helpers of
+/// the typed programs with other shapes stay right.
 static bool isSameOp(Operation *a, Operation *b) {
   auto same = [](ValueRange left, ValueRange right) {
     return llvm::equal(left.getTypes(), right.getTypes(), [](Type x, Type y) {
       auto s = cast<RankedTensorType>(x), t = cast<RankedTensorType>(y);
-      return s.getShape() == t.getShape() && s.getElementType() == t.getElementType();
+      return s.getShape() == t.getShape() &&
+             s.getElementType() == t.getElementType();
     });
   };
-  return a->getName().getStringRef() == b->getName().getStringRef() && same(a->getOperands(), b->getOperands()) &&
+  return a->getName().getStringRef() == b->getName().getStringRef() &&
+         same(a->getOperands(), b->getOperands()) &&
          same(a->getResults(), b->getResults());
 }
 
-FailureOr<ShardingRule> mtp::detail::takeRule(Operation *op, FailureOr<ShardingRule> built) {
-  if (succeeded(built) && current && current->change && isSameOp(op, mainOp(current->seed)))
+FailureOr<ShardingRule> mtp::detail::takeRule(Operation *op,
+                                              FailureOr<ShardingRule> built) {
+  if (succeeded(built) && current && current->change &&
+      isSameOp(op, mainOp(current->seed)))
     current->change(*built);
   return built;
 }
 
-TypedAttr partition::neutralElement(Builder &builder, Type element, Kind reduction) {
+TypedAttr partition::neutralElement(Builder &builder, Type element,
+                                    Kind reduction) {
   bool isFloat = isa<FloatType>(element), isBool = element.isInteger(1);
   double value = 0;
   if (reduction != Kind::PSum) {
-    double largest = isFloat ? std::numeric_limits<double>::infinity() : isBool ? 1 : 0x1p62;
+    double largest = isFloat  ? std::numeric_limits<double>::infinity()
+                     : isBool ? 1
+                              : 0x1p62;
     value = reduction == Kind::PMin ? largest : isBool ? 0 : -largest;
   }
   if (current && current->neutral)
     current->neutral(element, reduction, value);
   if (isFloat)
     return builder.getFloatAttr(element, value);
-  return builder.getIntegerAttr(element, APInt(element.getIntOrFloatBitWidth(), static_cast<int64_t>(value), !isBool));
+  return builder.getIntegerAttr(element,
+                                APInt(element.getIntOrFloatBitWidth(),
+                                      static_cast<int64_t>(value), !isBool));
 }
 
 namespace {
 /// Collects the changes of one rule.
 class Mutator {
 public:
-  Mutator(func::FuncOp seed, ShardingRule rule) : seed(seed), rule(std::move(rule)) {}
+  Mutator(func::FuncOp seed, ShardingRule rule)
+      : seed(seed), rule(std::move(rule)) {}
 
   std::vector<RuleMutation> run() {
     for (size_t index = 0; index < rule.factors.size(); ++index)
@@ -60,24 +70,31 @@ public:
     changePlaces(&ShardingRule::operands, "operand ");
     changePlaces(&ShardingRule::results, "result ");
     changeLinear();
-    add("maxima pass or not", [](ShardingRule &r) { r.passesMax = !r.passesMax; });
-    add("minima pass or not", [](ShardingRule &r) { r.passesMin = !r.passesMin; });
+    add("maxima pass or not",
+        [](ShardingRule &r) { r.passesMax = !r.passesMax; });
+    add("minima pass or not",
+        [](ShardingRule &r) { r.passesMin = !r.passesMin; });
     add("any state or not", [](ShardingRule &r) { r.anyState = !r.anyState; });
     for (auto [index, operand] : llvm::enumerate(mainOp(seed)->getOperands()))
-      if (cast<RankedTensorType>(operand.getType()).getElementType().isInteger(64))
+      if (cast<RankedTensorType>(operand.getType())
+              .getElementType()
+              .isInteger(64))
         add("operand " + std::to_string(index) + " is a position or not",
             [index = index](ShardingRule &r) { r.positions ^= 1u << index; });
     return std::move(mutations);
   }
 
 private:
-  void add(const std::string &text, std::function<void(ShardingRule &)> change) {
-    mutations.push_back({seed.getName().str() + ": " + text, seed, std::move(change), {}});
+  void add(const std::string &text,
+           std::function<void(ShardingRule &)> change) {
+    mutations.push_back(
+        {seed.getName().str() + ": " + text, seed, std::move(change), {}});
   }
 
   bool isContracted(int factor) const {
     return llvm::none_of(rule.results, [&](const TensorFactors &result) {
-      return llvm::any_of(result, [&](auto &dim) { return llvm::is_contained(dim, factor); });
+      return llvm::any_of(
+          result, [&](auto &dim) { return llvm::is_contained(dim, factor); });
     });
   }
 
@@ -92,10 +109,14 @@ private:
       return;
     for (Kind kind : {Kind::PSum, Kind::PMax, Kind::PMin})
       if (kind != factor.reduction)
-        add(name + " is reduced by " + (kind == Kind::PSum ? "sum" : kind == Kind::PMax ? "maximum" : "minimum"),
+        add(name + " is reduced by " +
+                (kind == Kind::PSum   ? "sum"
+                 : kind == Kind::PMax ? "maximum"
+                                      : "minimum"),
             [=](ShardingRule &r) { r.factors[index].reduction = kind; });
-    add(name + " is looked up or not",
-        [=](ShardingRule &r) { r.factors[index].indexed = !r.factors[index].indexed; });
+    add(name + " is looked up or not", [=](ShardingRule &r) {
+      r.factors[index].indexed = !r.factors[index].indexed;
+    });
   }
 
   using Tensors = SmallVector<TensorFactors, 3> ShardingRule::*;
@@ -105,15 +126,18 @@ private:
     for (size_t tensor = 0; tensor < (rule.*tensors).size(); ++tensor) {
       const TensorFactors &dims = (rule.*tensors)[tensor];
       for (size_t dim = 0; dim < dims.size(); ++dim) {
-        std::string place = what + std::to_string(tensor) + " dimension " + std::to_string(dim);
+        std::string place =
+            what + std::to_string(tensor) + " dimension " + std::to_string(dim);
         for (size_t at = 0; at < dims[dim].size(); ++at)
-          add(place + " lacks factor " + rule.factors[dims[dim][at]].name, [=](ShardingRule &r) {
-            auto &factors = (r.*tensors)[tensor][dim];
-            factors.erase(factors.begin() + at);
-          });
+          add(place + " lacks factor " + rule.factors[dims[dim][at]].name,
+              [=](ShardingRule &r) {
+                auto &factors = (r.*tensors)[tensor][dim];
+                factors.erase(factors.begin() + at);
+              });
         if (dim + 1 < dims.size() && dims[dim] != dims[dim + 1])
-          add(place + " and the next are exchanged",
-              [=](ShardingRule &r) { std::swap((r.*tensors)[tensor][dim], (r.*tensors)[tensor][dim + 1]); });
+          add(place + " and the next are exchanged", [=](ShardingRule &r) {
+            std::swap((r.*tensors)[tensor][dim], (r.*tensors)[tensor][dim + 1]);
+          });
       }
     }
   }
@@ -138,7 +162,8 @@ private:
 
 std::vector<RuleMutation> fuzz::mutationsOf(func::FuncOp seed) {
   auto rule = ruleOf(mainOp(seed));
-  return rule ? Mutator(seed, std::move(*rule)).run() : std::vector<RuleMutation>();
+  return rule ? Mutator(seed, std::move(*rule)).run()
+              : std::vector<RuleMutation>();
 }
 
 std::vector<RuleMutation> fuzz::neutralMutations() {
@@ -151,22 +176,30 @@ std::vector<RuleMutation> fuzz::neutralMutations() {
   };
   static const Row rows[] = {
       {"the neutral element of a sum of floats is 1", Kind::PSum, true, 64, 1},
-      {"the neutral element of a sum of floats is infinity", Kind::PSum, true, 64,
-       std::numeric_limits<double>::infinity()},
-      {"the neutral element of a sum of integers, or a position, is 1000", Kind::PSum, false, 64, 1000},
-      {"the neutral element of a maximum of integers is 0", Kind::PMax, false, 64, 0},
-      {"the neutral element of a maximum of integers is the highest", Kind::PMax, false, 64, 0x1p62},
-      {"the neutral element of a minimum of integers is 0", Kind::PMin, false, 64, 0},
-      {"the neutral element of a minimum of integers is the lowest", Kind::PMin, false, 64, -0x1p62},
-      {"the neutral element of a maximum of booleans is true", Kind::PMax, false, 1, 1},
-      {"the neutral element of a minimum of booleans is false", Kind::PMin, false, 1, 0},
+      {"the neutral element of a sum of floats is infinity", Kind::PSum, true,
+       64, std::numeric_limits<double>::infinity()},
+      {"the neutral element of a sum of integers, or a position, is 1000",
+       Kind::PSum, false, 64, 1000},
+      {"the neutral element of a maximum of integers is 0", Kind::PMax, false,
+       64, 0},
+      {"the neutral element of a maximum of integers is the highest",
+       Kind::PMax, false, 64, 0x1p62},
+      {"the neutral element of a minimum of integers is 0", Kind::PMin, false,
+       64, 0},
+      {"the neutral element of a minimum of integers is the lowest", Kind::PMin,
+       false, 64, -0x1p62},
+      {"the neutral element of a maximum of booleans is true", Kind::PMax,
+       false, 1, 1},
+      {"the neutral element of a minimum of booleans is false", Kind::PMin,
+       false, 1, 0},
   };
   std::vector<RuleMutation> mutations;
   for (const Row &row : rows) {
     RuleMutation &mutation = mutations.emplace_back();
     mutation.text = row.text;
     mutation.neutral = [row](Type element, Kind reduction, double &value) {
-      if (reduction == row.reduction && isa<FloatType>(element) == row.isFloat &&
+      if (reduction == row.reduction &&
+          isa<FloatType>(element) == row.isFloat &&
           element.getIntOrFloatBitWidth() == row.bits)
         value = row.value;
     };

@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RuleMutations.h - wrong rules on purpose ----------------------------===//
+//===- RuleMutations.h - wrong rules on purpose
+//----------------------------===//
 //
-// Linked into mutate-rules only: this file's definitions of `detail::takeRule` and
-// `partition::neutralElement` stand in for those of the product's libraries.
+// Linked into mutate-rules only: this file's definitions of `detail::takeRule`
+// and `partition::neutralElement` stand in for those of the product's
+// libraries.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_TEST_FUZZ_RULEMUTATIONS_H
@@ -24,7 +26,8 @@ struct RuleMutation {
   std::string text;        ///< "matmul: factor k is whole"
   mlir::func::FuncOp seed; ///< whose op is changed; null for a neutral element
   std::function<void(ShardingRule &)> change;
-  std::function<void(mlir::Type element, Kind reduction, double &value)> neutral;
+  std::function<void(mlir::Type element, Kind reduction, double &value)>
+      neutral;
 };
 
 /// All changes of the rule of the seed's op.

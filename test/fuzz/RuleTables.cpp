@@ -21,7 +21,8 @@ std::map<std::string, std::string> fuzz::readTable(const std::string &path) {
   return table;
 }
 
-static std::string factorsText(const ShardingRule &rule, ArrayRef<TensorFactors> tensors) {
+static std::string factorsText(const ShardingRule &rule,
+                               ArrayRef<TensorFactors> tensors) {
   std::string text;
   for (const TensorFactors &tensor : tensors) {
     text += text.empty() ? "(" : ",(";
@@ -40,11 +41,14 @@ std::string fuzz::describeRule(func::FuncOp seed) {
   auto rule = ruleOf(mainOp(seed));
   if (!rule)
     return "no rule";
-  std::string text = factorsText(*rule, rule->operands) + " -> " + factorsText(*rule, rule->results) + ";";
+  std::string text = factorsText(*rule, rule->operands) + " -> " +
+                     factorsText(*rule, rule->results) + ";";
   for (const Factor &factor : rule->factors) {
     text += " " + factor.name + "=" + std::to_string(factor.size);
     text += factor.kind == FactorKind::Whole ? " whole" : "";
-    text += factor.reduction == Kind::PMax ? " max" : factor.reduction == Kind::PMin ? " min" : "";
+    text += factor.reduction == Kind::PMax   ? " max"
+            : factor.reduction == Kind::PMin ? " min"
+                                             : "";
     text += factor.indexed ? " indexed" : "";
   }
   text += ";";
@@ -57,12 +61,14 @@ std::string fuzz::describeRule(func::FuncOp seed) {
   return text;
 }
 
-std::map<std::string, fuzz::ConversionRow> fuzz::conversionRows(MLIRContext &context) {
+std::map<std::string, fuzz::ConversionRow>
+fuzz::conversionRows(MLIRContext &context) {
   std::map<std::string, ConversionRow> rows;
   for (RegisteredOperationName name : context.getRegisteredOperations())
     if (auto *conversion = name.getInterface<ConversionOpInterface>())
-      rows[name.getStringRef().str()] = {conversion->fromKind(), conversion->toKind(), conversion->getTransfer(),
-                                         conversion->getConjugateName().str()};
+      rows[name.getStringRef().str()] = {
+          conversion->fromKind(), conversion->toKind(),
+          conversion->getTransfer(), conversion->getConjugateName().str()};
   return rows;
 }
 
@@ -76,20 +82,24 @@ static std::optional<Transfer> transferOf(Kind from, Kind to) {
   if (copies(from) && to == Kind::PSum)
     return Transfer::Root;
   if (from == Kind::S)
-    return copies(to) ? Transfer::AllGather : to == Kind::S ? Transfer::AllToAll : Transfer::Pad;
+    return copies(to)      ? Transfer::AllGather
+           : to == Kind::S ? Transfer::AllToAll
+                           : Transfer::Pad;
   if (isPartial(from))
     return to == Kind::S ? Transfer::ReduceScatter : Transfer::AllReduce;
   return std::nullopt;
 }
 
-std::string fuzz::checkConversions(const std::map<std::string, ConversionRow> &rows) {
+std::string
+fuzz::checkConversions(const std::map<std::string, ConversionRow> &rows) {
   if (rows.size() != 18)
     return std::to_string(rows.size()) + " conversions instead of 18";
   for (auto &[name, row] : rows) {
     bool permutes = name == "mtp.permute";
     if (!permutes && conversionName(row.from, row.to) != name)
       return name + " is not the conversion of its states";
-    if (row.transfer != (permutes ? Transfer::Permute : transferOf(row.from, row.to)))
+    if (row.transfer !=
+        (permutes ? Transfer::Permute : transferOf(row.from, row.to)))
       return name + " does something else than its states ask for";
     auto conjugate = rows.find(row.conjugate);
     if (conjugate == rows.end())
@@ -103,7 +113,8 @@ std::string fuzz::checkConversions(const std::map<std::string, ConversionRow> &r
         return name + " has a conjugate";
       continue;
     }
-    if (conjugate->second.from != dual(row.to) || conjugate->second.to != dual(row.from))
+    if (conjugate->second.from != dual(row.to) ||
+        conjugate->second.to != dual(row.from))
       return name + ": the conjugate goes between other states than the duals";
   }
   return "";

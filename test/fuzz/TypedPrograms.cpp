@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- TypedPrograms.cpp - every op in every case of its rule --------------===//
+//===- TypedPrograms.cpp - every op in every case of its rule
+//--------------===//
 
 #include "test/fuzz/TypedPrograms.h"
 
@@ -19,11 +20,15 @@ using namespace mlir;
 using namespace mtp;
 using namespace mtp::fuzz;
 
-static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
 
 Operation *fuzz::mainOp(func::FuncOp seed) {
   Operation *terminator = seed.getBody().front().getTerminator();
-  return terminator->getNumOperands() ? terminator->getOperand(0).getDefiningOp() : nullptr;
+  return terminator->getNumOperands()
+             ? terminator->getOperand(0).getDefiningOp()
+             : nullptr;
 }
 
 int64_t fuzz::indexRange(func::FuncOp seed) {
@@ -34,7 +39,9 @@ int64_t fuzz::indexRange(func::FuncOp seed) {
   return range;
 }
 
-OwningOpRef<ModuleOp> fuzz::loadSeeds(const std::string &path, MLIRContext &context, bool doublePrecision) {
+OwningOpRef<ModuleOp> fuzz::loadSeeds(const std::string &path,
+                                      MLIRContext &context,
+                                      bool doublePrecision) {
   context.loadDialect<MtpDialect, func::FuncDialect>();
   auto file = llvm::MemoryBuffer::getFile(path);
   if (!file) {
@@ -42,14 +49,17 @@ OwningOpRef<ModuleOp> fuzz::loadSeeds(const std::string &path, MLIRContext &cont
     return nullptr;
   }
   std::string text = (*file)->getBuffer().str();
-  for (size_t at = 0; doublePrecision && (at = text.find("xf32", at)) != std::string::npos; at += 4)
+  for (size_t at = 0;
+       doublePrecision && (at = text.find("xf32", at)) != std::string::npos;
+       at += 4)
     text.replace(at, 4, "xf64");
   return parseSourceString<ModuleOp>(text, &context);
 }
 
 std::optional<ShardingRule> fuzz::ruleOf(Operation *op) {
   auto rule = cast<ShardingOpInterface>(op).getShardingRule();
-  return failed(rule) ? std::nullopt : std::optional<ShardingRule>(std::move(*rule));
+  return failed(rule) ? std::nullopt
+                      : std::optional<ShardingRule>(std::move(*rule));
 }
 
 namespace {
@@ -87,7 +97,8 @@ private:
   }
 
   bool bringsNewRow(size_t index) const {
-    return llvm::any_of(decode(index), [&](AxisCase c) { return !seen.count(c.text(rule)); });
+    return llvm::any_of(decode(index),
+                        [&](AxisCase c) { return !seen.count(c.text(rule)); });
   }
 
   bool add(size_t index) {
@@ -99,7 +110,8 @@ private:
     trial.strategy = std::move(*strategy);
     for (auto [axis, c] : llvm::enumerate(chosen)) {
       trial.rows.push_back(c.text(rule));
-      trial.text += (axis ? ", " : "") + mesh.axes[axis].name() + ": " + trial.rows.back();
+      trial.text += (axis ? ", " : "") + mesh.axes[axis].name() + ": " +
+                    trial.rows.back();
       seen.insert(trial.rows.back());
     }
     trials.push_back(std::move(trial));
@@ -116,7 +128,8 @@ private:
 };
 } // namespace
 
-std::vector<Trial> fuzz::enumerateTrials(Operation *op, const MeshShape &mesh, size_t limit) {
+std::vector<Trial> fuzz::enumerateTrials(Operation *op, const MeshShape &mesh,
+                                         size_t limit) {
   auto rule = ruleOf(op);
   return rule ? TrialPicker(op, *rule, mesh).pick(limit) : std::vector<Trial>();
 }
@@ -128,29 +141,37 @@ OwningOpRef<ModuleOp> fuzz::buildReference(func::FuncOp seed) {
   Block &body = seed.getBody().front();
   for (Operation &op : body.without_terminator())
     program.builder.clone(op, mapping);
-  for (auto [index, value] : llvm::enumerate(body.getTerminator()->getOperands()))
+  for (auto [index, value] :
+       llvm::enumerate(body.getTerminator()->getOperands()))
     program.add(mapping.lookup(value), "reference." + std::to_string(index));
   return program.finish();
 }
 
 /// An operand in its layout; null if it cannot be made.
-static Value makeOperand(Program &program, LayoutMaker &maker, Value operand, const Layout &layout) {
+static Value makeOperand(Program &program, LayoutMaker &maker, Value operand,
+                         const Layout &layout) {
   if (auto argument = dyn_cast<BlockArgument>(operand))
-    return maker.make(program.main.getArgument(argument.getArgNumber()), layout);
+    return maker.make(program.main.getArgument(argument.getArgNumber()),
+                      layout);
   // A source takes any state but partial.
-  bool partial = llvm::any_of(layout.states, [](AxisState state) { return isPartial(state.kind); });
+  bool partial = llvm::any_of(
+      layout.states, [](AxisState state) { return isPartial(state.kind); });
   auto plain = typeOf(operand);
   Operation *source = program.builder.clone(*operand.getDefiningOp());
   Layout whole(layout.states.size(), plain.getRank());
-  source->getResult(0).setType(maker.type(plain.getShape(), plain.getElementType(), partial ? whole : layout));
-  return partial ? maker.make(source->getResult(0), layout) : source->getResult(0);
+  source->getResult(0).setType(maker.type(
+      plain.getShape(), plain.getElementType(), partial ? whole : layout));
+  return partial ? maker.make(source->getResult(0), layout)
+                 : source->getResult(0);
 }
 
 /// Runs one trial; false if an operand cannot be made.
-static bool addTrial(Program &program, LayoutMaker &maker, func::FuncOp seed, const Trial &trial, int number) {
+static bool addTrial(Program &program, LayoutMaker &maker, func::FuncOp seed,
+                     const Trial &trial, int number) {
   Operation *op = mainOp(seed);
   SmallVector<Value> operands;
-  for (auto [operand, layout] : llvm::zip_equal(op->getOperands(), trial.strategy.operands)) {
+  for (auto [operand, layout] :
+       llvm::zip_equal(op->getOperands(), trial.strategy.operands)) {
     operands.push_back(makeOperand(program, maker, operand, layout));
     if (!operands.back())
       return false;
@@ -159,18 +180,24 @@ static bool addTrial(Program &program, LayoutMaker &maker, func::FuncOp seed, co
   state.addOperands(operands);
   state.addAttributes(llvm::to_vector(op->getDiscardableAttrs()));
   state.propertiesAttr = op->getPropertiesAsAttribute();
-  for (auto [result, layout] : llvm::zip_equal(op->getResults(), trial.strategy.results))
-    state.addTypes(maker.type(typeOf(result).getShape(), typeOf(result).getElementType(), layout));
+  for (auto [result, layout] :
+       llvm::zip_equal(op->getResults(), trial.strategy.results))
+    state.addTypes(maker.type(typeOf(result).getShape(),
+                              typeOf(result).getElementType(), layout));
   Operation *typed = program.builder.create(state);
-  for (auto [index, value] : llvm::enumerate(seed.getBody().front().getTerminator()->getOperands())) {
+  for (auto [index, value] :
+       llvm::enumerate(seed.getBody().front().getTerminator()->getOperands())) {
     unsigned result = cast<OpResult>(value).getResultNumber();
-    program.add(maker.finish(typed->getResult(result), trial.strategy.results[result]),
-                std::to_string(number) + "." + std::to_string(index));
+    program.add(
+        maker.finish(typed->getResult(result), trial.strategy.results[result]),
+        std::to_string(number) + "." + std::to_string(index));
   }
   return true;
 }
 
-OwningOpRef<ModuleOp> fuzz::buildTyped(func::FuncOp seed, ArrayRef<Trial> trials, const MeshShape &mesh,
+OwningOpRef<ModuleOp> fuzz::buildTyped(func::FuncOp seed,
+                                       ArrayRef<Trial> trials,
+                                       const MeshShape &mesh,
                                        std::vector<std::string> &notMade) {
   Program program(seed, &mesh);
   LayoutMaker maker(program.builder, seed.getLoc(), mesh);
@@ -181,7 +208,8 @@ OwningOpRef<ModuleOp> fuzz::buildTyped(func::FuncOp seed, ArrayRef<Trial> trials
     notMade.push_back(made ? "" : maker.reason);
     if (made)
       continue;
-    while (!body.empty() && &body.back() != before) // take back what was built for it
+    while (!body.empty() &&
+           &body.back() != before) // take back what was built for it
       body.back().erase();
     program.builder.setInsertionPointToEnd(&body);
   }

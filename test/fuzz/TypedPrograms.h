@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- TypedPrograms.h - every op in every case of its rule ----------------===//
+//===- TypedPrograms.h - every op in every case of its rule
+//----------------===//
 //
 // Takes a module of single-op functions and a mesh, and builds a typed program
 // that runs the op in every well-typed way: operands are brought from whole
@@ -34,11 +35,14 @@ std::optional<ShardingRule> ruleOf(mlir::Operation *op);
 /// Legal combinations of cases of an op, one per axis of the mesh, in a random
 /// order: enough that every case that is legal on some axis occurs, and up to
 /// `limit`.
-std::vector<Trial> enumerateTrials(mlir::Operation *op, const MeshShape &mesh, size_t limit);
+std::vector<Trial> enumerateTrials(mlir::Operation *op, const MeshShape &mesh,
+                                   size_t limit);
 
-/// The functions of a file of seeds, in float64 or float32. Null, with a message,
-/// if they cannot be read.
-mlir::OwningOpRef<mlir::ModuleOp> loadSeeds(const std::string &path, mlir::MLIRContext &context, bool doublePrecision);
+/// The functions of a file of seeds, in float64 or float32. Null, with a
+/// message, if they cannot be read.
+mlir::OwningOpRef<mlir::ModuleOp> loadSeeds(const std::string &path,
+                                            mlir::MLIRContext &context,
+                                            bool doublePrecision);
 
 /// Indices -n..n-1 are good for every dimension of the seed's first operand.
 int64_t indexRange(mlir::func::FuncOp seed);
@@ -49,8 +53,10 @@ mlir::Operation *mainOp(mlir::func::FuncOp seed);
 /// A module with the mesh and one function `main` that runs all trials. Results
 /// are named "<trial>.<result>". `notMade` says, for each trial, why it is left
 /// out (partial booleans, partial maxima of floats), or "".
-mlir::OwningOpRef<mlir::ModuleOp> buildTyped(mlir::func::FuncOp seed, llvm::ArrayRef<Trial> trials,
-                                             const MeshShape &mesh, std::vector<std::string> &notMade);
+mlir::OwningOpRef<mlir::ModuleOp> buildTyped(mlir::func::FuncOp seed,
+                                             llvm::ArrayRef<Trial> trials,
+                                             const MeshShape &mesh,
+                                             std::vector<std::string> &notMade);
 
 /// The same function without layouts, results named "reference.<result>".
 mlir::OwningOpRef<mlir::ModuleOp> buildReference(mlir::func::FuncOp seed);

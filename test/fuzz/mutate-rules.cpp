@@ -1,8 +1,10 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mutate-rules.cpp - does a test fail when a rule is wrong? -----------===//
+//===- mutate-rules.cpp - does a test fail when a rule is wrong?
+//-----------===//
 //
-//   mutate-rules OPS.mlir LAYOUTS.txt CASES.txt [--jobs N] [--only NAME] [--every]
+//   mutate-rules OPS.mlir LAYOUTS.txt CASES.txt [--jobs N] [--only NAME]
+//   [--every]
 //
 // Changes each factor, linear set, flag, conjugate and neutral element in turn,
 // each in a process of its own, and runs the tests of the changed op: the
@@ -30,11 +32,16 @@ using namespace mlir;
 using namespace mtp;
 namespace cl = llvm::cl;
 
-static cl::opt<std::string> opsFile(cl::Positional, cl::Required, cl::desc("OPS.mlir"));
-static cl::opt<std::string> layoutsFile(cl::Positional, cl::Required, cl::desc("LAYOUTS.txt"));
-static cl::opt<std::string> casesFile(cl::Positional, cl::Required, cl::desc("CASES.txt"));
-static cl::opt<unsigned> jobs("jobs", cl::init(2), cl::desc("processes at a time"));
-static cl::opt<std::string> only("only", cl::desc("change this function's op only"));
+static cl::opt<std::string> opsFile(cl::Positional, cl::Required,
+                                    cl::desc("OPS.mlir"));
+static cl::opt<std::string> layoutsFile(cl::Positional, cl::Required,
+                                        cl::desc("LAYOUTS.txt"));
+static cl::opt<std::string> casesFile(cl::Positional, cl::Required,
+                                      cl::desc("CASES.txt"));
+static cl::opt<unsigned> jobs("jobs", cl::init(2),
+                              cl::desc("processes at a time"));
+static cl::opt<std::string> only("only",
+                                 cl::desc("change this function's op only"));
 static cl::opt<bool> every("every", cl::desc("run all tests on each mutant"));
 static cl::opt<bool> list("list", cl::desc("print the mutants and stop"));
 
@@ -45,7 +52,8 @@ enum Killer { kLayouts = 1, kPrograms = 2, kCases = 4 };
 class Checks {
 public:
   explicit Checks(ModuleOp seeds)
-      : seeds(seeds), layouts(fuzz::readTable(layoutsFile)), cases(fuzz::readTable(casesFile)) {}
+      : seeds(seeds), layouts(fuzz::readTable(layoutsFile)),
+        cases(fuzz::readTable(casesFile)) {}
 
   /// Which tests fail; stops at the first unless --every.
   int failing(fuzz::RuleMutation &mutation) {
@@ -62,7 +70,8 @@ public:
       failed |= kLayouts;
     if ((!failed || every) && !programsPass(mutation.seed))
       failed |= kPrograms;
-    if ((!failed || every) && StringRef(fuzz::describeRule(mutation.seed)).trim() != cases[name])
+    if ((!failed || every) &&
+        StringRef(fuzz::describeRule(mutation.seed)).trim() != cases[name])
       failed |= kCases;
     return failed;
   }
@@ -71,14 +80,18 @@ private:
   /// Masks padding: contracts a factor, or looks up by position.
   static bool contracts(func::FuncOp seed) {
     StringRef name = fuzz::mainOp(seed)->getName().stripDialect();
-    return name.starts_with("reduce_") || name == "matmul" || name == "convolution" || name.starts_with("gather");
+    return name.starts_with("reduce_") || name == "matmul" ||
+           name == "convolution" || name.starts_with("gather");
   }
 
   bool programsPass(func::FuncOp seed) {
     StringRef name = fuzz::mainOp(seed)->getName().stripDialect();
     bool isIndex = name.contains("gather") || name.contains("scatter");
-    TensorMap inputs = fuzz::randomInputs(seed, isIndex ? fuzz::indexRange(seed) : 0, 7), want;
-    if (!fuzz::runProgram(*fuzz::buildReference(seed), {}, inputs, want).empty())
+    TensorMap inputs = fuzz::randomInputs(
+                  seed, isIndex ? fuzz::indexRange(seed) : 0, 7),
+              want;
+    if (!fuzz::runProgram(*fuzz::buildReference(seed), {}, inputs, want)
+             .empty())
       return false;
     for (const char *text : {"tp=2", "tp=3", "dp=2,tp=2", "dp=3,tp=2"})
       if (!meshPasses(seed, text, inputs, want))
@@ -86,21 +99,26 @@ private:
     return true;
   }
 
-  bool meshPasses(func::FuncOp seed, const char *text, const TensorMap &inputs, const TensorMap &want) {
+  bool meshPasses(func::FuncOp seed, const char *text, const TensorMap &inputs,
+                  const TensorMap &want) {
     MeshShape mesh = *fuzz::parseMesh(text);
-    std::vector<fuzz::Trial> trials = fuzz::enumerateTrials(fuzz::mainOp(seed), mesh, 12);
+    std::vector<fuzz::Trial> trials =
+        fuzz::enumerateTrials(fuzz::mainOp(seed), mesh, 12);
     std::vector<std::string> notMade;
     auto typed = fuzz::buildTyped(seed, trials, mesh, notMade);
     fuzz::RunOptions options;
     options.mesh = text;
     options.poison = true;
     TensorMap have;
-    if (failed(verify(*typed)) || !fuzz::runProgram(*typed, options, inputs, have).empty())
+    if (failed(verify(*typed)) ||
+        !fuzz::runProgram(*typed, options, inputs, have).empty())
       return false;
     for (size_t number = 0; number < trials.size(); ++number)
       for (auto &[key, tensor] : want)
         if (notMade[number].empty() &&
-            !(fuzz::difference(have[std::to_string(number) + key.substr(key.find('.'))], tensor) <= 1e-12))
+            !(fuzz::difference(
+                  have[std::to_string(number) + key.substr(key.find('.'))],
+                  tensor) <= 1e-12))
           return false;
     return true;
   }
@@ -152,7 +170,8 @@ public:
       waitForOne();
   }
 
-  int total = 0, survived = 0, layouts = 0, programs = 0, cases = 0, onlyCases = 0;
+  int total = 0, survived = 0, layouts = 0, programs = 0, cases = 0,
+      onlyCases = 0;
 
 private:
   void waitForOne() {
@@ -173,7 +192,8 @@ private:
 /// Each entry of each conversion's row in turn.
 static void mutateConversions(MLIRContext &context, MutationRun &run) {
   const auto right = fuzz::conversionRows(context);
-  auto check = [&](const std::string &text, const std::string &name, auto change) {
+  auto check = [&](const std::string &text, const std::string &name,
+                   auto change) {
     auto rows = right;
     change(rows[name]);
     if (list)
@@ -184,21 +204,26 @@ static void mutateConversions(MLIRContext &context, MutationRun &run) {
   for (auto &[name, row] : right) {
     for (auto &[other, otherRow] : right)
       if (other != row.conjugate)
-        check(name + ": the conjugate is " + other, name, [&](auto &r) { r.conjugate = other; });
-    for (Kind kind : {Kind::I, Kind::R, Kind::S, Kind::PSum, Kind::PMax, Kind::PMin}) {
+        check(name + ": the conjugate is " + other, name,
+              [&](auto &r) { r.conjugate = other; });
+    for (Kind kind :
+         {Kind::I, Kind::R, Kind::S, Kind::PSum, Kind::PMax, Kind::PMin}) {
       if (kind != row.from)
-        check(name + ": from another state", name, [&](auto &r) { r.from = kind; });
+        check(name + ": from another state", name,
+              [&](auto &r) { r.from = kind; });
       if (kind != row.to)
         check(name + ": to another state", name, [&](auto &r) { r.to = kind; });
     }
     check(name + ": another transfer", name, [&](auto &r) {
-      r.transfer = row.transfer == Transfer::None ? Transfer::AllReduce : Transfer::None;
+      r.transfer =
+          row.transfer == Transfer::None ? Transfer::AllReduce : Transfer::None;
     });
   }
 }
 
 int main(int argc, char **argv) {
-  cl::ParseCommandLineOptions(argc, argv, "changes rules and demands that a test fails\n");
+  cl::ParseCommandLineOptions(argc, argv,
+                              "changes rules and demands that a test fails\n");
   MLIRContext context(MLIRContext::Threading::DISABLED);
   auto seeds = fuzz::loadSeeds(opsFile, context, true);
   if (!seeds)
@@ -222,10 +247,14 @@ int main(int argc, char **argv) {
   run.finish();
   if (list)
     return 0;
-  llvm::outs() << "killed " << run.total - run.survived << " of " << run.total << ": by tables of layouts and conjugates "
-               << run.layouts << ", by typed programs " << run.programs << ", by the rules of cases.txt " << run.cases
-               << (every ? "" : " (each counted for the first test that failed)") << "; by cases.txt alone "
-               << run.onlyCases << "\n";
-  llvm::outs() << run.total - run.survived << " passed, " << run.survived << " failed\n";
+  llvm::outs() << "killed " << run.total - run.survived << " of " << run.total
+               << ": by tables of layouts and conjugates " << run.layouts
+               << ", by typed programs " << run.programs
+               << ", by the rules of cases.txt " << run.cases
+               << (every ? ""
+                         : " (each counted for the first test that failed)")
+               << "; by cases.txt alone " << run.onlyCases << "\n";
+  llvm::outs() << run.total - run.survived << " passed, " << run.survived
+               << " failed\n";
   return run.survived != 0;
 }

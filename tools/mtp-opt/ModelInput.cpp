@@ -17,10 +17,14 @@ using namespace mtp;
 
 namespace {
 struct Flags {
-  llvm::cl::list<std::string> dims{"dim", llvm::cl::desc("Of an .onnx file: size of a dynamic dimension (repeatable); "
-                                                         "without it batch is 1, all others 16"),
-                                   llvm::cl::value_desc("NAME=N")};
-  llvm::cl::opt<bool> doublePrecision{"double", llvm::cl::desc("Of an .onnx file: every float is double")};
+  llvm::cl::list<std::string> dims{
+      "dim",
+      llvm::cl::desc(
+          "Of an .onnx file: size of a dynamic dimension (repeatable); "
+          "without it batch is 1, all others 16"),
+      llvm::cl::value_desc("NAME=N")};
+  llvm::cl::opt<bool> doublePrecision{
+      "double", llvm::cl::desc("Of an .onnx file: every float is double")};
 };
 llvm::ManagedStatic<Flags> flags;
 } // namespace
@@ -40,7 +44,8 @@ static bool readDims(onnx::ReadOptions &options, std::string &error) {
   return true;
 }
 
-static std::unique_ptr<llvm::MemoryBuffer> importModel(const std::string &path, std::string &error) {
+static std::unique_ptr<llvm::MemoryBuffer> importModel(const std::string &path,
+                                                       std::string &error) {
   onnx::ReadOptions options;
   options.defaultDims = true;
   options.doublePrecision = flags->doublePrecision;
@@ -52,7 +57,8 @@ static std::unique_ptr<llvm::MemoryBuffer> importModel(const std::string &path, 
   context.loadAllAvailableDialects();
   std::vector<std::string> warnings;
   onnx::OnnxError problem;
-  OwningOpRef<ModuleOp> module = onnx::importOnnx(path, options, context, warnings, problem);
+  OwningOpRef<ModuleOp> module =
+      onnx::importOnnx(path, options, context, warnings, problem);
   for (const std::string &warning : warnings)
     llvm::errs() << "mtp-opt: warning: " << warning << "\n";
   std::string bytes;
@@ -64,7 +70,8 @@ static std::unique_ptr<llvm::MemoryBuffer> importModel(const std::string &path, 
   return llvm::MemoryBuffer::getMemBufferCopy(bytes, path);
 }
 
-std::unique_ptr<llvm::MemoryBuffer> ModelInput::open(const std::string &name, std::string &error) {
+std::unique_ptr<llvm::MemoryBuffer> ModelInput::open(const std::string &name,
+                                                     std::string &error) {
   if (llvm::StringRef(name).ends_with(".onnx"))
     return importModel(name, error);
   auto file = llvm::MemoryBuffer::getFileOrSTDIN(name, /*IsText=*/true);

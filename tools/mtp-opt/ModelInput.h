@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ModelInput.h - what mtp-opt reads -----------------------------------===//
+//===- ModelInput.h - what mtp-opt reads
+//-----------------------------------===//
 #ifndef MTP_TOOLS_MTPOPT_MODELINPUT_H
 #define MTP_TOOLS_MTPOPT_MODELINPUT_H
 
@@ -15,9 +16,10 @@ namespace mtp::ModelInput {
 void registerOptions();
 
 /// The module in `name`: the file's bytes, or for .onnx the imported module as
-/// bytecode, so that locations (names of ONNX nodes) are kept. Null and a reason
-/// if it can't be read.
-std::unique_ptr<llvm::MemoryBuffer> open(const std::string &name, std::string &error);
+/// bytecode, so that locations (names of ONNX nodes) are kept. Null and a
+/// reason if it can't be read.
+std::unique_ptr<llvm::MemoryBuffer> open(const std::string &name,
+                                         std::string &error);
 
 } // namespace mtp::ModelInput
 

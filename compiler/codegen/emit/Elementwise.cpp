@@ -16,7 +16,8 @@ namespace {
 
 /// `Formula(s, x, op)` on the element of the only operand.
 template <auto Formula>
-Value unary(RegionEmitter &emit, Operation *op, unsigned, ArrayRef<IndexExpr> indices) {
+Value unary(RegionEmitter &emit, Operation *op, unsigned,
+            ArrayRef<IndexExpr> indices) {
   Value x = emit.element(op->getOperand(0), indices);
   Scalars s(emit, elementTypeOf(op->getOperand(0)));
   return Formula(s, x, op);
@@ -24,7 +25,8 @@ Value unary(RegionEmitter &emit, Operation *op, unsigned, ArrayRef<IndexExpr> in
 
 /// `Formula(s, a, b)` on broadcast operands.
 template <auto Formula>
-Value binary(RegionEmitter &emit, Operation *op, unsigned, ArrayRef<IndexExpr> indices) {
+Value binary(RegionEmitter &emit, Operation *op, unsigned,
+             ArrayRef<IndexExpr> indices) {
   Value a = emit.broadcastElement(op->getOperand(0), indices);
   Value b = emit.broadcastElement(op->getOperand(1), indices);
   Scalars s(emit, elementTypeOf(op->getOperand(0)));
@@ -33,14 +35,16 @@ Value binary(RegionEmitter &emit, Operation *op, unsigned, ArrayRef<IndexExpr> i
 
 /// Rounding functions are the identity on integers.
 template <typename Op>
-Value round(RegionEmitter &emit, Operation *op, unsigned, ArrayRef<IndexExpr> indices) {
+Value round(RegionEmitter &emit, Operation *op, unsigned,
+            ArrayRef<IndexExpr> indices) {
   Value x = emit.element(op->getOperand(0), indices);
   if (!isa<FloatType>(x.getType()))
     return x;
   return Op::create(emit.builder, emit.loc, x);
 }
 
-Value identity(RegionEmitter &emit, Operation *op, unsigned, ArrayRef<IndexExpr> indices) {
+Value identity(RegionEmitter &emit, Operation *op, unsigned,
+               ArrayRef<IndexExpr> indices) {
   return emit.element(op->getOperand(0), indices);
 }
 
@@ -56,9 +60,11 @@ Value gelu(Scalars &s, Value x, Operation *op) {
   return s.mul(half, s.add(inner, s.one()));
 }
 
-Value pow(RegionEmitter &emit, Operation *op, unsigned, ArrayRef<IndexExpr> indices) {
+Value pow(RegionEmitter &emit, Operation *op, unsigned,
+          ArrayRef<IndexExpr> indices) {
   Value base = emit.broadcastElement(op->getOperand(0), indices);
-  Type type = elementTypeOf(op->getOperand(0)), exponentType = elementTypeOf(op->getOperand(1));
+  Type type = elementTypeOf(op->getOperand(0)),
+       exponentType = elementTypeOf(op->getOperand(1));
   Scalars s(emit, type);
   if (auto exponent = splatValue(op->getOperand(1)))
     if (Value result = s.powConstant(base, *exponent))
@@ -68,28 +74,33 @@ Value pow(RegionEmitter &emit, Operation *op, unsigned, ArrayRef<IndexExpr> indi
     return s.pow(base, Scalars(emit, exponentType).convert(exponent, type));
   // Integers: in double precision, exact to 2^53.
   Type f64 = emit.builder.getF64Type();
-  Value a = s.convert(base, f64), b = Scalars(emit, exponentType).convert(exponent, f64);
+  Value a = s.convert(base, f64),
+        b = Scalars(emit, exponentType).convert(exponent, f64);
   Scalars wide(emit, f64);
   return wide.convert(wide.pow(a, b), type);
 }
 
-Value compare(RegionEmitter &emit, Operation *op, unsigned, ArrayRef<IndexExpr> indices) {
+Value compare(RegionEmitter &emit, Operation *op, unsigned,
+              ArrayRef<IndexExpr> indices) {
   Value a = emit.broadcastElement(op->getOperand(0), indices);
   Value b = emit.broadcastElement(op->getOperand(1), indices);
   Scalars s(emit, elementTypeOf(op->getOperand(0)));
   return s.compare(static_cast<int>(cast<CompareOp>(op).getPredicate()), a, b);
 }
 
-Value select(RegionEmitter &emit, Operation *op, unsigned, ArrayRef<IndexExpr> indices) {
+Value select(RegionEmitter &emit, Operation *op, unsigned,
+             ArrayRef<IndexExpr> indices) {
   Value condition = emit.broadcastElement(op->getOperand(0), indices);
   Value a = emit.broadcastElement(op->getOperand(1), indices);
   Value b = emit.broadcastElement(op->getOperand(2), indices);
   return Scalars(emit, elementTypeOf(op->getResult(0))).select(condition, a, b);
 }
 
-Value convert(RegionEmitter &emit, Operation *op, unsigned, ArrayRef<IndexExpr> indices) {
+Value convert(RegionEmitter &emit, Operation *op, unsigned,
+              ArrayRef<IndexExpr> indices) {
   Value x = emit.element(op->getOperand(0), indices);
-  return Scalars(emit, elementTypeOf(op->getOperand(0))).convert(x, elementTypeOf(op->getResult(0)));
+  return Scalars(emit, elementTypeOf(op->getOperand(0)))
+      .convert(x, elementTypeOf(op->getResult(0)));
 }
 
 } // namespace
@@ -105,19 +116,30 @@ void mtp::registerElementwiseEmitters(EmitterTable &table) {
   add("exp", unary<[](S s, Value x, Operation *) { return s.exp(x); }>, 10);
   add("log", unary<[](S s, Value x, Operation *) { return s.log(x); }>, 12);
   add("sqrt", unary<[](S s, Value x, Operation *) { return s.sqrt(x); }>, 6);
-  add("rsqrt", unary<[](S s, Value x, Operation *) { return s.div(s.one(), s.sqrt(x)); }>, 10);
-  add("reciprocal", unary<[](S s, Value x, Operation *) { return s.div(s.one(), x); }>, 5);
+  add("rsqrt", unary<[](S s, Value x, Operation *) {
+        return s.div(s.one(), s.sqrt(x));
+      }>,
+      10);
+  add("reciprocal",
+      unary<[](S s, Value x, Operation *) { return s.div(s.one(), x); }>, 5);
   add("erf", unary<[](S s, Value x, Operation *) { return s.erf(x); }>, 16);
   add("tanh", unary<[](S s, Value x, Operation *) { return s.tanh(x); }>, 14);
-  add("sigmoid", unary<[](S s, Value x, Operation *) { return s.sigmoid(x); }>, 14);
-  add("relu", unary<[](S s, Value x, Operation *) { return s.max(x, s.zero()); }>);
-  add("silu", unary<[](S s, Value x, Operation *) { return s.div(x, s.add(s.one(), s.exp(s.negate(x)))); }>, 15);
+  add("sigmoid", unary<[](S s, Value x, Operation *) { return s.sigmoid(x); }>,
+      14);
+  add("relu",
+      unary<[](S s, Value x, Operation *) { return s.max(x, s.zero()); }>);
+  add("silu", unary<[](S s, Value x, Operation *) {
+        return s.div(x, s.add(s.one(), s.exp(s.negate(x))));
+      }>,
+      15);
   add("sin", unary<[](S s, Value x, Operation *) { return s.sin(x); }>, 40);
   add("cos", unary<[](S s, Value x, Operation *) { return s.cos(x); }>, 40);
   add("floor", round<math::FloorOp>);
   add("ceil", round<math::CeilOp>);
   add("round", round<math::RoundEvenOp>);
-  add("not", unary<[](S s, Value x, Operation *) { return s.compare(Scalars::Eq, x, s.zero()); }>);
+  add("not", unary<[](S s, Value x, Operation *) {
+        return s.compare(Scalars::Eq, x, s.zero());
+      }>);
   add("gelu", unary<gelu>, 20);
   add("is_nan", unary<[](S s, Value x, Operation *) { return s.isNan(x); }>);
   add("is_inf", unary<[](S s, Value x, Operation *) { return s.isInf(x); }>);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- EmitterTable.h - one function an op ---------------------------------===//
+//===- EmitterTable.h - one function an op
+//---------------------------------===//
 //
 // The one place where kernels learn about ops: each family registers, for each
 // op, how an element of its result is computed, and what fusion needs to know.
@@ -16,7 +17,8 @@
 namespace mtp {
 
 /// Gives element `indices` of result `number` of `op`.
-using EmitElement = mlir::Value (*)(RegionEmitter &emit, mlir::Operation *op, unsigned number,
+using EmitElement = mlir::Value (*)(RegionEmitter &emit, mlir::Operation *op,
+                                    unsigned number,
                                     llvm::ArrayRef<IndexExpr> indices);
 
 /// How an op reads its operands.

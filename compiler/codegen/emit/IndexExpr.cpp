@@ -8,7 +8,8 @@ IndexExpr IndexExpr::operator+(const IndexExpr &other) const {
   IndexExpr sum(constant + other.constant);
   auto a = terms.begin(), b = other.terms.begin();
   while (a != terms.end() || b != other.terms.end()) {
-    if (b == other.terms.end() || (a != terms.end() && a->variable < b->variable)) {
+    if (b == other.terms.end() ||
+        (a != terms.end() && a->variable < b->variable)) {
       sum.terms.push_back(*a++);
     } else if (a == terms.end() || b->variable < a->variable) {
       sum.terms.push_back(*b++);
@@ -45,7 +46,8 @@ llvm::SmallVector<int64_t> mtp::rowMajorStrides(llvm::ArrayRef<int64_t> shape) {
   return strides;
 }
 
-IndexExpr mtp::linearize(llvm::ArrayRef<IndexExpr> indices, llvm::ArrayRef<int64_t> shape) {
+IndexExpr mtp::linearize(llvm::ArrayRef<IndexExpr> indices,
+                         llvm::ArrayRef<int64_t> shape) {
   auto strides = rowMajorStrides(shape);
   IndexExpr sum;
   for (size_t d = 0; d < shape.size(); ++d)

@@ -1,15 +1,17 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- IndexExpr.h - positions as affine expressions -----------------------===//
+//===- IndexExpr.h - positions as affine expressions
+//-----------------------===//
 //
 // A position along a dimension is an affine expression over variables. A
 // variable is a loop counter (or a part of one) or an integer value of the
 // program (a looked-up index, the offset of a block). All ranges are known, so
-// that a reshape of a position is again affine wherever the loops are cut finely
-// enough:
+// that a reshape of a position is again affine wherever the loops are cut
+// finely enough:
 //
 //   (4, 6) -> (4, 2, 3) at (i, j), j cut into j = 3 j1 + j0:   (i, j1, j0)
-//   without the cut:                                           (i, j / 3, j % 3)
+//   without the cut:                                           (i, j / 3, j %
+//   3)
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_CODEGEN_EMIT_INDEXEXPR_H
@@ -61,10 +63,12 @@ llvm::hash_code hash_value(const IndexExpr &expr);
 /// Row-major strides of a shape, in elements.
 llvm::SmallVector<int64_t> rowMajorStrides(llvm::ArrayRef<int64_t> shape);
 /// Position in row-major order: the sum of index * stride.
-IndexExpr linearize(llvm::ArrayRef<IndexExpr> indices, llvm::ArrayRef<int64_t> shape);
+IndexExpr linearize(llvm::ArrayRef<IndexExpr> indices,
+                    llvm::ArrayRef<int64_t> shape);
 /// Positions of an operand with numpy broadcast to a result of rank
 /// `indices.size()`: aligned right, dimensions of size 1 stay at 0.
-Indices broadcastIndices(llvm::ArrayRef<IndexExpr> indices, llvm::ArrayRef<int64_t> operandShape);
+Indices broadcastIndices(llvm::ArrayRef<IndexExpr> indices,
+                         llvm::ArrayRef<int64_t> operandShape);
 
 } // namespace mtp
 

@@ -4,11 +4,12 @@
 
 using namespace mtp;
 
-/// Ranges of one part, and of all parts of a nest together: there is a copy of the
-/// code for each.
+/// Ranges of one part, and of all parts of a nest together: there is a copy of
+/// the code for each.
 static constexpr size_t kMaxBreaks = 16, kMaxCopies = 48;
 
-llvm::SmallVector<LoopPart> NestPlan::parts(llvm::ArrayRef<int64_t> extents) const {
+llvm::SmallVector<LoopPart>
+NestPlan::parts(llvm::ArrayRef<int64_t> extents) const {
   llvm::SmallVector<LoopPart> result;
   for (unsigned dim = 0; dim < extents.size(); ++dim) {
     llvm::SmallVector<LoopPart> minorFirst;
@@ -28,10 +29,12 @@ llvm::SmallVector<LoopPart> NestPlan::parts(llvm::ArrayRef<int64_t> extents) con
   return result;
 }
 
-llvm::SmallVector<std::pair<int64_t, int64_t>> NestPlan::ranges(const LoopPart &part) const {
+llvm::SmallVector<std::pair<int64_t, int64_t>>
+NestPlan::ranges(const LoopPart &part) const {
   llvm::SmallVector<std::pair<int64_t, int64_t>> result;
   int64_t first = 0;
-  if (auto it = breaks.find({part.dim, part.stride, part.extent}); it != breaks.end())
+  if (auto it = breaks.find({part.dim, part.stride, part.extent});
+      it != breaks.end())
     for (int64_t position : it->second) {
       result.push_back({first, position - 1});
       first = position;
@@ -40,7 +43,9 @@ llvm::SmallVector<std::pair<int64_t, int64_t>> NestPlan::ranges(const LoopPart &
   return result;
 }
 
-bool NestPlan::cut(unsigned dim, int64_t stride) { return cuts[dim].insert(stride).second; }
+bool NestPlan::cut(unsigned dim, int64_t stride) {
+  return cuts[dim].insert(stride).second;
+}
 
 bool NestPlan::breakAt(const LoopPart &part, int64_t position) {
   auto &points = breaks[{part.dim, part.stride, part.extent}];

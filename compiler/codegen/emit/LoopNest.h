@@ -1,15 +1,17 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- LoopNest.h - how the loops of a kernel are cut and merged -----------===//
+//===- LoopNest.h - how the loops of a kernel are cut and merged
+//-----------===//
 //
 // A nest iterates over dimensions. Each dimension is one part, or several where
-// a reshape needs it (a cut), e.g. 12 = 4 x 3 by the cut at stride 3. Neighbouring
-// parts that every access uses as one (their strides continue each other) are
-// merged into one loop. A part may be broken into ranges at points where a concat
-// or a pad changes over, so that no test is left inside a loop.
+// a reshape needs it (a cut), e.g. 12 = 4 x 3 by the cut at stride 3.
+// Neighbouring parts that every access uses as one (their strides continue each
+// other) are merged into one loop. A part may be broken into ranges at points
+// where a concat or a pad changes over, so that no test is left inside a loop.
 //
-// A kernel is emitted several times: every pass collects cuts and breaks that it
-// missed, until none is; the last pass merges. Plans are what stays between passes.
+// A kernel is emitted several times: every pass collects cuts and breaks that
+// it missed, until none is; the last pass merges. Plans are what stays between
+// passes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_CODEGEN_EMIT_LOOPNEST_H
@@ -44,11 +46,12 @@ struct NestPlan {
   /// Positions of parts that can't be merged with the next one.
   std::set<unsigned> apart;
 
-  /// The parts of dimensions of these extents, major first; parts of extent 1 are
-  /// left out.
+  /// The parts of dimensions of these extents, major first; parts of extent 1
+  /// are left out.
   llvm::SmallVector<LoopPart> parts(llvm::ArrayRef<int64_t> extents) const;
   /// The ranges [first, last] of a part, ascending.
-  llvm::SmallVector<std::pair<int64_t, int64_t>> ranges(const LoopPart &part) const;
+  llvm::SmallVector<std::pair<int64_t, int64_t>>
+  ranges(const LoopPart &part) const;
   bool hasBreaks(const LoopPart &part) const {
     return breaks.count({part.dim, part.stride, part.extent}) != 0;
   }
@@ -58,8 +61,8 @@ struct NestPlan {
   bool breakAt(const LoopPart &part, int64_t position);
 };
 
-/// A place in the loops: code at a level runs once per iteration of its loop and
-/// of those around it.
+/// A place in the loops: code at a level runs once per iteration of its loop
+/// and of those around it.
 struct Level {
   Level *parent = nullptr;
   unsigned depth = 0;
@@ -68,7 +71,9 @@ struct Level {
   mlir::Operation *anchor = nullptr;
 
   /// Values already computed here: (tensor or op, number) at indices.
-  llvm::DenseMap<std::pair<void *, unsigned>, llvm::SmallVector<std::pair<Indices, mlir::Value>, 1>> memo;
+  llvm::DenseMap<std::pair<void *, unsigned>,
+                 llvm::SmallVector<std::pair<Indices, mlir::Value>, 1>>
+      memo;
 
   /// A tensor whose swept dimensions, at one position of the others, lie in a
   /// buffer.

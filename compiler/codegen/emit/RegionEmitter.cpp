@@ -15,9 +15,10 @@
 using namespace mlir;
 using namespace mtp;
 
-RegionEmitter::RegionEmitter(func::FuncOp region, ModuleOp target, FaultNumber faultNumber)
-    : builder(region.getContext()), loc(UnknownLoc::get(region.getContext())), region(region),
-      target(target), faultNumber(faultNumber) {}
+RegionEmitter::RegionEmitter(func::FuncOp region, ModuleOp target,
+                             FaultNumber faultNumber)
+    : builder(region.getContext()), loc(UnknownLoc::get(region.getContext())),
+      region(region), target(target), faultNumber(faultNumber) {}
 
 RegionEmitter::~RegionEmitter() = default;
 
@@ -37,36 +38,45 @@ Type RegionEmitter::storageType(Type type) {
   if (type.isBF16())
     return IntegerType::get(type.getContext(), 16);
   if (auto integer = dyn_cast<IntegerType>(type))
-    return IntegerType::get(type.getContext(), std::max(8u, integer.getWidth()));
+    return IntegerType::get(type.getContext(),
+                            std::max(8u, integer.getWidth()));
   return type;
 }
 
 Value RegionEmitter::constant(int64_t value) {
-  return arith::ConstantIntOp::create(builder, loc, builder.getI64Type(), value);
+  return arith::ConstantIntOp::create(builder, loc, builder.getI64Type(),
+                                      value);
 }
 
-Value RegionEmitter::loadAt(Value base, Type elementType, const IndexExpr &position) {
+Value RegionEmitter::loadAt(Value base, Type elementType,
+                            const IndexExpr &position) {
   Type storage = storageType(elementType);
   Value at = materialize(position);
-  Value address = LLVM::GEPOp::create(builder, loc, base.getType(), storage, base, ValueRange{at});
+  Value address = LLVM::GEPOp::create(builder, loc, base.getType(), storage,
+                                      base, ValueRange{at});
   Value raw = LLVM::LoadOp::create(builder, loc, storage, address);
   if (elementType.isInteger(1)) {
-    Value zero = arith::ConstantOp::create(builder, loc, builder.getZeroAttr(storage));
-    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, raw, zero);
+    Value zero =
+        arith::ConstantOp::create(builder, loc, builder.getZeroAttr(storage));
+    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, raw,
+                                 zero);
   }
   if (elementType.isF16())
     return arith::ExtFOp::create(builder, loc, builder.getF32Type(), raw);
   if (elementType.isBF16()) {
     // bf16 is the upper half of an f32.
-    Value wide = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), raw);
-    Value sixteen = arith::ConstantIntOp::create(builder, loc, builder.getI32Type(), 16);
+    Value wide =
+        arith::ExtUIOp::create(builder, loc, builder.getI32Type(), raw);
+    Value sixteen =
+        arith::ConstantIntOp::create(builder, loc, builder.getI32Type(), 16);
     wide = arith::ShLIOp::create(builder, loc, wide, sixteen);
     return arith::BitcastOp::create(builder, loc, builder.getF32Type(), wide);
   }
   return raw;
 }
 
-void RegionEmitter::storeAt(Value base, Type elementType, const IndexExpr &position, Value value) {
+void RegionEmitter::storeAt(Value base, Type elementType,
+                            const IndexExpr &position, Value value) {
   Type storage = storageType(elementType);
   Value at = materialize(position);
   if (elementType.isInteger(1))
@@ -75,7 +85,8 @@ void RegionEmitter::storeAt(Value base, Type elementType, const IndexExpr &posit
     value = arith::TruncFOp::create(builder, loc, storage, value);
   else if (elementType.isBF16())
     value = roundToBF16Bits(*this, value);
-  Value address = LLVM::GEPOp::create(builder, loc, base.getType(), storage, base, ValueRange{at});
+  Value address = LLVM::GEPOp::create(builder, loc, base.getType(), storage,
+                                      base, ValueRange{at});
   LLVM::StoreOp::create(builder, loc, value, address);
 }
 
@@ -96,7 +107,8 @@ Value RegionEmitter::scratch(Type type, int64_t elements) {
   builder.setInsertionPointToStart(&function.getBody().front());
   Value size = constant(std::max<int64_t>(elements, 1));
   auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  return LLVM::AllocaOp::create(builder, loc, pointer, storageType(type), size, 64);
+  return LLVM::AllocaOp::create(builder, loc, pointer, storageType(type), size,
+                                64);
 }
 
 Value RegionEmitter::globalArray(DenseElementsAttr values) {
@@ -114,10 +126,12 @@ Value RegionEmitter::globalArray(DenseElementsAttr values) {
   }
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(target.getBody());
-  std::string name = (function.getName() + "_constant" + Twine(globals.size())).str();
+  std::string name =
+      (function.getName() + "_constant" + Twine(globals.size())).str();
   auto type = LLVM::LLVMArrayType::get(storage, values.getNumElements());
   auto global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true,
-                                       LLVM::Linkage::Internal, name, bytes, /*alignment=*/64);
+                                       LLVM::Linkage::Internal, name, bytes,
+                                       /*alignment=*/64);
   globals.push_back(global);
   moveTo(*root);
   return LLVM::AddressOfOp::create(builder, loc, global);
@@ -127,10 +141,12 @@ Value RegionEmitter::globalArray(DenseElementsAttr values) {
 // Runtime
 //===----------------------------------------------------------------------===//
 
-static Value fieldOf(RegionEmitter &emit, Value base, int64_t offset, Type type) {
+static Value fieldOf(RegionEmitter &emit, Value base, int64_t offset,
+                     Type type) {
   auto pointer = LLVM::LLVMPointerType::get(emit.builder.getContext());
-  Value at = LLVM::GEPOp::create(emit.builder, emit.loc, pointer, emit.builder.getI8Type(), base,
-                                 ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
+  Value at = LLVM::GEPOp::create(
+      emit.builder, emit.loc, pointer, emit.builder.getI8Type(), base,
+      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
   return LLVM::LoadOp::create(emit.builder, emit.loc, type, at);
 }
 
@@ -143,10 +159,12 @@ Value RegionEmitter::callMath(unsigned index, Type type, ValueRange operands) {
     moveTo(*root);
     if (!mathTable)
       mathTable = fieldOf(*this, rank, offsetof(MtpRank, math), pointer);
-    known.push_back({Indices(), fieldOf(*this, mathTable, index * sizeof(void *), pointer)});
+    known.push_back({Indices(), fieldOf(*this, mathTable,
+                                        index * sizeof(void *), pointer)});
   }
   callee = known.front().second;
-  auto signature = LLVM::LLVMFunctionType::get(type, SmallVector<Type>(operands.getTypes()));
+  auto signature =
+      LLVM::LLVMFunctionType::get(type, SmallVector<Type>(operands.getTypes()));
   SmallVector<Value> all{callee};
   llvm::append_range(all, operands);
   return LLVM::CallOp::create(builder, loc, signature, all).getResult();
@@ -159,9 +177,10 @@ void RegionEmitter::faultIf(Value condition, const std::string &message) {
     OpBuilder::InsertionGuard guard(builder);
     builder.restoreInsertionPoint(nested.saveInsertionPoint());
     Value fault = fieldOf(*this, rank, offsetof(MtpRank, fault), pointer);
-    LLVM::StoreOp::create(builder, loc, constant(number), fault, /*alignment=*/8,
-                          /*isVolatile=*/false, /*isNonTemporal=*/false, /*isInvariantGroup=*/false,
-                          LLVM::AtomicOrdering::monotonic);
+    LLVM::StoreOp::create(
+        builder, loc, constant(number), fault, /*alignment=*/8,
+        /*isVolatile=*/false, /*isNonTemporal=*/false,
+        /*isInvariantGroup=*/false, LLVM::AtomicOrdering::monotonic);
     scf::YieldOp::create(builder, loc);
   });
 }
@@ -170,8 +189,11 @@ Value RegionEmitter::refuse(Operation *op, const Twine &message) {
   if (!failedOnce)
     op->emitOpError() << message.str();
   failedOnce = true;
-  Type type = op->getNumResults() ? getElementTypeOrSelf(op->getResult(0).getType()) : builder.getF32Type();
-  return arith::ConstantOp::create(builder, loc, builder.getZeroAttr(registerType(type)));
+  Type type = op->getNumResults()
+                  ? getElementTypeOrSelf(op->getResult(0).getType())
+                  : builder.getF32Type();
+  return arith::ConstantOp::create(builder, loc,
+                                   builder.getZeroAttr(registerType(type)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -197,14 +219,16 @@ Level &RegionEmitter::levelOf(ArrayRef<IndexExpr> indices) {
 void RegionEmitter::moveTo(Level &level) {
   if (level.anchor)
     builder.setInsertionPoint(level.anchor);
-  else if (!level.block->empty() && level.block->back().hasTrait<OpTrait::IsTerminator>())
+  else if (!level.block->empty() &&
+           level.block->back().hasTrait<OpTrait::IsTerminator>())
     builder.setInsertionPoint(&level.block->back());
   else
     builder.setInsertionPointToEnd(level.block);
 }
 
 namespace {
-Value *lookup(Level &level, std::pair<void *, unsigned> key, ArrayRef<IndexExpr> indices) {
+Value *lookup(Level &level, std::pair<void *, unsigned> key,
+              ArrayRef<IndexExpr> indices) {
   auto it = level.memo.find(key);
   if (it == level.memo.end())
     return nullptr;
@@ -213,7 +237,8 @@ Value *lookup(Level &level, std::pair<void *, unsigned> key, ArrayRef<IndexExpr>
       return &value;
   return nullptr;
 }
-void remember(Level &level, std::pair<void *, unsigned> key, ArrayRef<IndexExpr> indices, Value value) {
+void remember(Level &level, std::pair<void *, unsigned> key,
+              ArrayRef<IndexExpr> indices, Value value) {
   level.memo[key].push_back({Indices(indices.begin(), indices.end()), value});
 }
 } // namespace
@@ -229,7 +254,8 @@ Value RegionEmitter::element(Value tensor, ArrayRef<IndexExpr> indices) {
   Value result;
   if (const Level::RowCache *cache = findCache(level, tensor, indices)) {
     if (cache->resultNumber >= 0) {
-      result = loadAt(cache->buffer, type.getElementType(), linearize(indices, type.getShape()));
+      result = loadAt(cache->buffer, type.getElementType(),
+                      linearize(indices, type.getShape()));
     } else {
       SmallVector<int64_t> extents;
       Indices inner;
@@ -246,19 +272,25 @@ Value RegionEmitter::element(Value tensor, ArrayRef<IndexExpr> indices) {
   } else {
     auto produced = cast<OpResult>(tensor);
     const OpEmitter *emitter = emitterOf(produced.getOwner());
-    result = emitter ? emitter->emit(*this, produced.getOwner(), produced.getResultNumber(), indices)
+    result = emitter ? emitter->emit(*this, produced.getOwner(),
+                                     produced.getResultNumber(), indices)
                      : refuse(produced.getOwner(), "has no kernel");
   }
   remember(level, key, indices, result);
   return result;
 }
 
-Value RegionEmitter::broadcastElement(Value tensor, ArrayRef<IndexExpr> indices) {
-  return element(tensor, broadcastIndices(indices, cast<RankedTensorType>(tensor.getType()).getShape()));
+Value RegionEmitter::broadcastElement(Value tensor,
+                                      ArrayRef<IndexExpr> indices) {
+  return element(
+      tensor,
+      broadcastIndices(indices,
+                       cast<RankedTensorType>(tensor.getType()).getShape()));
 }
 
-SmallVector<Value> RegionEmitter::once(Operation *op, unsigned number, ArrayRef<IndexExpr> indices,
-                                       llvm::function_ref<SmallVector<Value>()> compute) {
+SmallVector<Value>
+RegionEmitter::once(Operation *op, unsigned number, ArrayRef<IndexExpr> indices,
+                    llvm::function_ref<SmallVector<Value>()> compute) {
   Level &level = levelOf(indices);
   SmallVector<Value> result;
   // Keys from 1000 on, so that they don't meet those of results.
@@ -283,11 +315,13 @@ VariableId RegionEmitter::newVariable(Variable variable) {
   return variables.size() - 1;
 }
 
-IndexExpr RegionEmitter::variableAt(Value value, ArrayRef<IndexExpr> at, int64_t low, int64_t high) {
+IndexExpr RegionEmitter::variableAt(Value value, ArrayRef<IndexExpr> at,
+                                    int64_t low, int64_t high) {
   return variableOf(value, levelOf(at), low, high);
 }
 
-IndexExpr RegionEmitter::variableOf(Value value, Level &level, int64_t low, int64_t high) {
+IndexExpr RegionEmitter::variableOf(Value value, Level &level, int64_t low,
+                                    int64_t high) {
   // The same value is the same variable, so that positions compare equal.
   for (size_t id = variables.size(); id-- > 0;)
     if (variables[id].value == value)
@@ -321,27 +355,33 @@ Value RegionEmitter::variableValue(VariableId id) {
   if (minor != 1)
     value = arith::DivUIOp::create(builder, loc, value, constant(minor));
   if (id != group.variables.front())
-    value = arith::RemUIOp::create(builder, loc, value, constant(variable.high + 1));
+    value = arith::RemUIOp::create(builder, loc, value,
+                                   constant(variable.high + 1));
   remember(*variable.level, {&group, id}, {}, value);
   return value;
 }
 
 Value RegionEmitter::materialize(const IndexExpr &expr) {
   recordAccess(expr);
-  std::function<Value(const IndexExpr &)> emit = [&](const IndexExpr &part) -> Value {
+  std::function<Value(const IndexExpr &)> emit =
+      [&](const IndexExpr &part) -> Value {
     Level &level = naturalLevel(part);
     std::pair<void *, unsigned> key{this, 0};
     if (Value *known = lookup(level, key, part))
       return *known;
     IndexExpr outer(part.constant), here;
     for (const IndexExpr::Term &term : part.terms)
-      (variables[term.variable].level == &level && &level != root ? here : outer).terms.push_back(term);
+      (variables[term.variable].level == &level && &level != root ? here
+                                                                  : outer)
+          .terms.push_back(term);
     At at(builder, current, level);
     Value sum;
     auto add = [&](Value value, int64_t coefficient) {
       if (coefficient != 1)
-        value = arith::MulIOp::create(builder, loc, value, constant(coefficient));
-      sum = sum ? Value(arith::AddIOp::create(builder, loc, sum, value)) : value;
+        value =
+            arith::MulIOp::create(builder, loc, value, constant(coefficient));
+      sum =
+          sum ? Value(arith::AddIOp::create(builder, loc, sum, value)) : value;
     };
     if (here.terms.empty()) { // at the root: constants and values of the rank
       moveTo(level);
@@ -361,7 +401,8 @@ Value RegionEmitter::materialize(const IndexExpr &expr) {
         int64_t minor = 1, unit = 0;
         if (whole)
           for (VariableId id : llvm::reverse(group->variables)) {
-            auto it = llvm::find_if(left, [&](auto &t) { return t.variable == id; });
+            auto it =
+                llvm::find_if(left, [&](auto &t) { return t.variable == id; });
             int64_t coefficient = it == left.end() ? 0 : it->coefficient;
             if (minor == 1)
               unit = coefficient;
@@ -371,7 +412,9 @@ Value RegionEmitter::materialize(const IndexExpr &expr) {
         if (whole) {
           moveTo(level);
           add(group->counter, unit);
-          llvm::erase_if(left, [&](auto &t) { return variables[t.variable].group == group; });
+          llvm::erase_if(left, [&](auto &t) {
+            return variables[t.variable].group == group;
+          });
         } else {
           Value value = variableValue(term.variable);
           moveTo(level);
@@ -390,20 +433,23 @@ std::pair<int64_t, int64_t> RegionEmitter::range(const IndexExpr &expr) const {
   int64_t low = expr.constant, high = expr.constant;
   for (const IndexExpr::Term &term : expr.terms) {
     const Variable &variable = variables[term.variable];
-    int64_t a = term.coefficient * variable.low, b = term.coefficient * variable.high;
+    int64_t a = term.coefficient * variable.low,
+            b = term.coefficient * variable.high;
     low += std::min(a, b);
     high += std::max(a, b);
   }
   return {low, high};
 }
 
-std::pair<IndexExpr, IndexExpr> RegionEmitter::divMod(const IndexExpr &expr, int64_t divisor) {
+std::pair<IndexExpr, IndexExpr> RegionEmitter::divMod(const IndexExpr &expr,
+                                                      int64_t divisor) {
   if (divisor == 1)
     return {expr, IndexExpr()};
   if (auto [low, high] = range(expr); low >= 0 && high < divisor)
     return {IndexExpr(), expr};
-  int64_t down = expr.constant >= 0 ? expr.constant / divisor
-                                    : -((-expr.constant + divisor - 1) / divisor);
+  int64_t down = expr.constant >= 0
+                     ? expr.constant / divisor
+                     : -((-expr.constant + divisor - 1) / divisor);
   IndexExpr quotient(down), remainder(expr.constant - down * divisor);
   for (const IndexExpr::Term &term : expr.terms) {
     if (term.coefficient % divisor == 0)
@@ -416,7 +462,8 @@ std::pair<IndexExpr, IndexExpr> RegionEmitter::divMod(const IndexExpr &expr, int
   // Cut the counters whose part above the divisor belongs to the quotient.
   for (const IndexExpr::Term &term : remainder.terms) {
     const Variable &variable = variables[term.variable];
-    if (!variable.nest || term.coefficient <= 0 || divisor % term.coefficient != 0)
+    if (!variable.nest || term.coefficient <= 0 ||
+        divisor % term.coefficient != 0)
       continue;
     const LoopPart &part = variable.nest->parts[variable.part];
     int64_t at = divisor / term.coefficient;
@@ -435,19 +482,24 @@ std::pair<IndexExpr, IndexExpr> RegionEmitter::divMod(const IndexExpr &expr, int
       return *known;
     Value by = constant(divisor), result;
     if (low >= 0)
-      result = wantQuotient ? Value(arith::DivUIOp::create(builder, loc, value, by))
-                            : Value(arith::RemUIOp::create(builder, loc, value, by));
+      result = wantQuotient
+                   ? Value(arith::DivUIOp::create(builder, loc, value, by))
+                   : Value(arith::RemUIOp::create(builder, loc, value, by));
     else if (wantQuotient)
       result = arith::FloorDivSIOp::create(builder, loc, value, by);
     else {
       Value floor = arith::FloorDivSIOp::create(builder, loc, value, by);
-      result = arith::SubIOp::create(builder, loc, value, arith::MulIOp::create(builder, loc, floor, by));
+      result = arith::SubIOp::create(
+          builder, loc, value, arith::MulIOp::create(builder, loc, floor, by));
     }
     remember(level, kind, key, result);
     return result;
   };
-  auto floorDiv = [&](int64_t x) { return x >= 0 ? x / divisor : -((-x + divisor - 1) / divisor); };
-  IndexExpr more = variableOf(divide(true), level, floorDiv(low), floorDiv(high));
+  auto floorDiv = [&](int64_t x) {
+    return x >= 0 ? x / divisor : -((-x + divisor - 1) / divisor);
+  };
+  IndexExpr more =
+      variableOf(divide(true), level, floorDiv(low), floorDiv(high));
   IndexExpr rest = variableOf(divide(false), level, 0, divisor - 1);
   return {quotient + more, rest};
 }
@@ -471,11 +523,15 @@ Indices RegionEmitter::delinearize(IndexExpr linear, ArrayRef<int64_t> shape) {
 
 int RegionEmitter::segment(const IndexExpr &expr, ArrayRef<int64_t> bounds) {
   auto [low, high] = range(expr);
-  auto below = [&](int64_t x) { return llvm::count_if(bounds, [&](int64_t b) { return b <= x; }); };
+  auto below = [&](int64_t x) {
+    return llvm::count_if(bounds, [&](int64_t b) { return b <= x; });
+  };
   if (below(low) == below(high))
     return below(low);
-  // Only one counter with a coefficient c > 0 can be broken: at (bound - rest) / c.
-  if (expr.terms.size() == 1 && expr.terms[0].coefficient > 0 && variables[expr.terms[0].variable].nest) {
+  // Only one counter with a coefficient c > 0 can be broken: at (bound - rest)
+  // / c.
+  if (expr.terms.size() == 1 && expr.terms[0].coefficient > 0 &&
+      variables[expr.terms[0].variable].nest) {
     const Variable &variable = variables[expr.terms[0].variable];
     int64_t c = expr.terms[0].coefficient;
     NestPlan &plan = plans[variable.nest->key];
@@ -493,28 +549,35 @@ int RegionEmitter::segment(const IndexExpr &expr, ArrayRef<int64_t> bounds) {
     if (!variable.nest || term.coefficient <= 0)
       return -1;
   }
-  const IndexExpr::Term &major = *llvm::max_element(
-      expr.terms, [](auto &a, auto &b) { return a.coefficient < b.coefficient; });
+  const IndexExpr::Term &major =
+      *llvm::max_element(expr.terms, [](auto &a, auto &b) {
+        return a.coefficient < b.coefficient;
+      });
   const Variable &variable = variables[major.variable];
   IndexExpr rest = expr;
-  llvm::erase_if(rest.terms, [&](auto &t) { return t.variable == major.variable; });
+  llvm::erase_if(rest.terms,
+                 [&](auto &t) { return t.variable == major.variable; });
   auto [restLow, restHigh] = range(rest);
   for (int64_t bound : bounds) {
     int64_t position = bound - restLow;
-    if (restHigh - restLow >= major.coefficient || position % major.coefficient != 0)
+    if (restHigh - restLow >= major.coefficient ||
+        position % major.coefficient != 0)
       continue;
     position /= major.coefficient;
     if (position > variable.low && position <= variable.high)
-      replan |= plans[variable.nest->key].breakAt(variable.nest->parts[variable.part], position);
+      replan |= plans[variable.nest->key].breakAt(
+          variable.nest->parts[variable.part], position);
   }
   return -1;
 }
 
-Value RegionEmitter::conditional(Value condition, Type type, llvm::function_ref<Value()> whenTrue,
+Value RegionEmitter::conditional(Value condition, Type type,
+                                 llvm::function_ref<Value()> whenTrue,
                                  llvm::function_ref<Value()> whenFalse) {
   Level &outer = *current, *savedFloor = floor;
   moveTo(outer);
-  auto branch = scf::IfOp::create(builder, loc, type, condition, /*withElseRegion=*/true);
+  auto branch =
+      scf::IfOp::create(builder, loc, type, condition, /*withElseRegion=*/true);
   Operation *savedAnchor = outer.anchor;
   outer.anchor = branch;
   auto fill = [&](Block *block, llvm::function_ref<Value()> code) {

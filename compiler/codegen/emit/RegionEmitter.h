@@ -1,13 +1,15 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RegionEmitter.h - a region of mtp ops to loops ----------------------===//
+//===- RegionEmitter.h - a region of mtp ops to loops
+//----------------------===//
 //
-// Emission is driven by demand. Storing element (i, j) of a result asks for that
-// element of the tensor, which asks for elements of its operands, down to loads.
-// Every op says in one function how one element of its result comes about
-// (EmitterTable.h). Each value is computed at the outermost loop whose counters
-// it depends on, and once there: the maximum of a softmax row is asked for inside
-// of the loop over the row, depends on the row only, and so lands before it.
+// Emission is driven by demand. Storing element (i, j) of a result asks for
+// that element of the tensor, which asks for elements of its operands, down to
+// loads. Every op says in one function how one element of its result comes
+// about (EmitterTable.h). Each value is computed at the outermost loop whose
+// counters it depends on, and once there: the maximum of a softmax row is asked
+// for inside of the loop over the row, depends on the row only, and so lands
+// before it.
 //
 // Scalars have register types: f16 and bf16 are f32 in registers, booleans i1,
 // integers signless.
@@ -38,12 +40,14 @@ using FaultNumber = llvm::function_ref<int64_t(const std::string &)>;
 class RegionEmitter {
 public:
   /// `region` is a func of mtp ops; the kernel's function goes into `target`.
-  RegionEmitter(mlir::func::FuncOp region, mlir::ModuleOp target, FaultNumber faultNumber);
+  RegionEmitter(mlir::func::FuncOp region, mlir::ModuleOp target,
+                FaultNumber faultNumber);
   ~RegionEmitter();
 
   mlir::FailureOr<EmittedKernel> emit(llvm::StringRef name);
 
-  //===--- for the emitters of ops -----------------------------------------===//
+  //===--- for the emitters of ops
+  //-----------------------------------------===//
 
   mlir::OpBuilder builder;
   mlir::Location loc;
@@ -51,20 +55,23 @@ public:
   /// The element of `tensor` at `indices`, as a register value.
   mlir::Value element(mlir::Value tensor, llvm::ArrayRef<IndexExpr> indices);
   /// The same with numpy broadcast of `tensor` to the rank of `indices`.
-  mlir::Value broadcastElement(mlir::Value tensor, llvm::ArrayRef<IndexExpr> indices);
+  mlir::Value broadcastElement(mlir::Value tensor,
+                               llvm::ArrayRef<IndexExpr> indices);
   /// The value of a position, i64.
   mlir::Value materialize(const IndexExpr &expr);
 
   /// An integer of the program as a variable, with its inclusive range.
   /// `at` is the position at which the value was computed.
-  IndexExpr variableAt(mlir::Value value, llvm::ArrayRef<IndexExpr> at, int64_t low, int64_t high);
+  IndexExpr variableAt(mlir::Value value, llvm::ArrayRef<IndexExpr> at,
+                       int64_t low, int64_t high);
   std::pair<int64_t, int64_t> range(const IndexExpr &expr) const;
   /// Quotient and remainder. Asks for a cut where that makes both affine.
-  std::pair<IndexExpr, IndexExpr> divMod(const IndexExpr &expr, int64_t divisor);
+  std::pair<IndexExpr, IndexExpr> divMod(const IndexExpr &expr,
+                                         int64_t divisor);
   /// Positions in a row-major tensor of `shape` from the position in order.
   Indices delinearize(IndexExpr linear, llvm::ArrayRef<int64_t> shape);
-  /// The number of `bounds` (ascending) that are <= expr, or -1 if the loops are
-  /// not broken so that it is known; asks for the break then.
+  /// The number of `bounds` (ascending) that are <= expr, or -1 if the loops
+  /// are not broken so that it is known; asks for the break then.
   int segment(const IndexExpr &expr, llvm::ArrayRef<int64_t> bounds);
 
   /// `condition ? whenTrue() : whenFalse()`; code of a branch runs only there.
@@ -73,17 +80,18 @@ public:
                           llvm::function_ref<mlir::Value()> whenFalse);
 
   using SweepBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
-      mlir::Value element, llvm::ArrayRef<IndexExpr> indices, mlir::ValueRange carried)>;
+      mlir::Value element, llvm::ArrayRef<IndexExpr> indices,
+      mlir::ValueRange carried)>;
   /// Loops over the dimensions `swept` of `input` at the position `indices` of
   /// the others. `number` tells the sweeps of one op apart. With
   /// `severalSweeps`, or if others in the region read `input`, the elements are
   /// kept for later unless they are as cheap to load again.
-  llvm::SmallVector<mlir::Value> sweep(mlir::Operation *op, unsigned number, mlir::Value input,
-                                       llvm::ArrayRef<IndexExpr> indices,
-                                       llvm::ArrayRef<unsigned> swept, mlir::ValueRange initial,
-                                       bool severalSweeps, SweepBody body);
-  /// The values `compute` gives at a position, computed once there. `compute` is
-  /// called at the level of `indices`.
+  llvm::SmallVector<mlir::Value>
+  sweep(mlir::Operation *op, unsigned number, mlir::Value input,
+        llvm::ArrayRef<IndexExpr> indices, llvm::ArrayRef<unsigned> swept,
+        mlir::ValueRange initial, bool severalSweeps, SweepBody body);
+  /// The values `compute` gives at a position, computed once there. `compute`
+  /// is called at the level of `indices`.
   llvm::SmallVector<mlir::Value>
   once(mlir::Operation *op, unsigned number, llvm::ArrayRef<IndexExpr> indices,
        llvm::function_ref<llvm::SmallVector<mlir::Value>()> compute);
@@ -92,13 +100,16 @@ public:
   bool hasRoom(mlir::Type type, int64_t elements) const;
   /// Memory of the kernel's own for `elements` of a register type.
   mlir::Value scratch(mlir::Type type, int64_t elements);
-  mlir::Value loadAt(mlir::Value base, mlir::Type elementType, const IndexExpr &position);
-  void storeAt(mlir::Value base, mlir::Type elementType, const IndexExpr &position, mlir::Value value);
+  mlir::Value loadAt(mlir::Value base, mlir::Type elementType,
+                     const IndexExpr &position);
+  void storeAt(mlir::Value base, mlir::Type elementType,
+               const IndexExpr &position, mlir::Value value);
 
   /// A constant array in the object, its address.
   mlir::Value globalArray(mlir::DenseElementsAttr values);
   /// Calls function `index` of MtpMath.
-  mlir::Value callMath(unsigned index, mlir::Type type, mlir::ValueRange operands);
+  mlir::Value callMath(unsigned index, mlir::Type type,
+                       mlir::ValueRange operands);
   /// Where `condition` holds, reports a fault.
   void faultIf(mlir::Value condition, const std::string &message);
   /// Refuses the kernel; the first message counts.
@@ -118,7 +129,8 @@ private:
   void moveTo(Level &level);
   Level &newLevel(Level &parent, mlir::Block *block);
   void closeLevel(Level &level);
-  IndexExpr variableOf(mlir::Value value, Level &level, int64_t low, int64_t high);
+  IndexExpr variableOf(mlir::Value value, Level &level, int64_t low,
+                       int64_t high);
   VariableId newVariable(Variable variable);
   mlir::Value variableValue(VariableId id);
   void recordAccess(const IndexExpr &expr);
@@ -141,17 +153,22 @@ private:
   struct Nest;
   using NestBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
       llvm::ArrayRef<IndexExpr> dims, mlir::ValueRange carried)>;
-  llvm::SmallVector<mlir::Value> emitNest(Level &parent, NestKey key, llvm::ArrayRef<int64_t> extents,
-                                          mlir::ValueRange initial, NestBody body, bool parallel,
+  llvm::SmallVector<mlir::Value> emitNest(Level &parent, NestKey key,
+                                          llvm::ArrayRef<int64_t> extents,
+                                          mlir::ValueRange initial,
+                                          NestBody body, bool parallel,
                                           bool allParallel);
-  llvm::SmallVector<mlir::Value> emitGroups(Nest &nest, Level &parent, size_t first,
-                                            mlir::ValueRange carried);
+  llvm::SmallVector<mlir::Value>
+  emitGroups(Nest &nest, Level &parent, size_t first, mlir::ValueRange carried);
   void emitParallel(Nest &nest, Level &parent, size_t taken);
-  void addGroup(Nest &nest, size_t number, Level &level, mlir::Value counter, int64_t low, int64_t high);
-  const Level::RowCache *findCache(Level &level, mlir::Value tensor, llvm::ArrayRef<IndexExpr> indices);
-  bool worthKeeping(mlir::Value tensor, mlir::Operation *user, bool severalSweeps);
-  int resultBuffer(mlir::Value tensor, llvm::ArrayRef<IndexExpr> indices, llvm::ArrayRef<unsigned> swept,
-                   Level &level);
+  void addGroup(Nest &nest, size_t number, Level &level, mlir::Value counter,
+                int64_t low, int64_t high);
+  const Level::RowCache *findCache(Level &level, mlir::Value tensor,
+                                   llvm::ArrayRef<IndexExpr> indices);
+  bool worthKeeping(mlir::Value tensor, mlir::Operation *user,
+                    bool severalSweeps);
+  int resultBuffer(mlir::Value tensor, llvm::ArrayRef<IndexExpr> indices,
+                   llvm::ArrayRef<unsigned> swept, Level &level);
 
   mlir::func::FuncOp region;
   mlir::ModuleOp target;
@@ -177,8 +194,8 @@ private:
   // Rows: how results are iterated (planRows).
   bool rowMode = false;
   std::vector<llvm::SmallVector<unsigned>> rowDims; ///< by result
-  std::vector<Indices> rowIndices;                  ///< by result, inside of a row
-  std::vector<bool> stored;                         ///< by result, inside of a row
+  std::vector<Indices> rowIndices; ///< by result, inside of a row
+  std::vector<bool> stored;        ///< by result, inside of a row
   Level *rowLevel = nullptr;
 };
 

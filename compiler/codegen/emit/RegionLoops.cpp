@@ -37,7 +37,8 @@ struct RegionEmitter::Nest {
     return product;
   }
   bool broken(size_t group) const {
-    return groups[group].size() == 1 && plan->hasBreaks(instance->parts[groups[group][0]]);
+    return groups[group].size() == 1 &&
+           plan->hasBreaks(instance->parts[groups[group][0]]);
   }
 };
 
@@ -69,14 +70,16 @@ void RegionEmitter::recordAccess(const IndexExpr &expr) {
         coefficients[variables[other.variable].part] = other.coefficient;
     NestPlan &plan = plans[nest->key];
     for (unsigned part = 0; part + 1 < coefficients.size(); ++part)
-      if (coefficients[part] != coefficients[part + 1] * nest->parts[part + 1].extent)
+      if (coefficients[part] !=
+          coefficients[part + 1] * nest->parts[part + 1].extent)
         plan.apart.insert(part);
   }
 }
 
-SmallVector<Value> RegionEmitter::emitNest(Level &parent, NestKey key, ArrayRef<int64_t> extents,
-                                           ValueRange initial, NestBody body, bool parallel,
-                                           bool allParallel) {
+SmallVector<Value> RegionEmitter::emitNest(Level &parent, NestKey key,
+                                           ArrayRef<int64_t> extents,
+                                           ValueRange initial, NestBody body,
+                                           bool parallel, bool allParallel) {
   NestPlan &plan = plans[key];
   nests.push_back({key, plan.parts(extents)});
   Nest nest{&nests.back(), &plan, {}, SmallVector<int64_t>(extents), {}, body};
@@ -84,7 +87,8 @@ SmallVector<Value> RegionEmitter::emitNest(Level &parent, NestKey key, ArrayRef<
   nest.variables.resize(parts.size());
   for (unsigned part = 0; part < parts.size(); ++part) {
     bool joins = merging && part > 0 && !plan.apart.count(part - 1) &&
-                 !plan.hasBreaks(parts[part]) && !plan.hasBreaks(parts[part - 1]);
+                 !plan.hasBreaks(parts[part]) &&
+                 !plan.hasBreaks(parts[part - 1]);
     if (!joins)
       nest.groups.emplace_back();
     nest.groups.back().push_back(part);
@@ -105,12 +109,15 @@ SmallVector<Value> RegionEmitter::emitNest(Level &parent, NestKey key, ArrayRef<
   return {};
 }
 
-SmallVector<Value> RegionEmitter::emitGroups(Nest &nest, Level &parent, size_t first, ValueRange carried) {
+SmallVector<Value> RegionEmitter::emitGroups(Nest &nest, Level &parent,
+                                             size_t first, ValueRange carried) {
   At here(builder, current, parent);
   if (first == nest.groups.size()) {
     Indices dims(nest.extents.size());
-    for (auto [part, variable] : llvm::zip(nest.instance->parts, nest.variables))
-      dims[part.dim] = dims[part.dim] + IndexExpr::variable(variable) * part.stride;
+    for (auto [part, variable] :
+         llvm::zip(nest.instance->parts, nest.variables))
+      dims[part.dim] =
+          dims[part.dim] + IndexExpr::variable(variable) * part.stride;
     moveTo(parent);
     return nest.body(dims, carried);
   }
@@ -139,7 +146,8 @@ SmallVector<Value> RegionEmitter::emitGroups(Nest &nest, Level &parent, size_t f
   return values;
 }
 
-void RegionEmitter::addGroup(Nest &nest, size_t number, Level &level, Value counter, int64_t low, int64_t high) {
+void RegionEmitter::addGroup(Nest &nest, size_t number, Level &level,
+                             Value counter, int64_t low, int64_t high) {
   groups.emplace_back();
   LoopGroup &group = groups.back();
   group.counter = counter;
@@ -175,7 +183,8 @@ void RegionEmitter::emitParallel(Nest &nest, Level &parent, size_t taken) {
     parent.anchor = loop;
     Level &level = newLevel(parent, loop.getBody());
     Value rest = loop.getInductionVar();
-    // Flattened loops, minor first: counter = rest % trips, rest = rest / trips.
+    // Flattened loops, minor first: counter = rest % trips, rest = rest /
+    // trips.
     for (size_t number = taken; number-- > 0;) {
       moveTo(level);
       Value counter = rest;
@@ -184,7 +193,8 @@ void RegionEmitter::emitParallel(Nest &nest, Level &parent, size_t taken) {
         counter = arith::RemUIOp::create(builder, loc, rest, trips);
         rest = arith::DivUIOp::create(builder, loc, rest, trips);
       }
-      addGroup(nest, number, level, counter, broken ? low : 0, broken ? high : nest.trips(number) - 1);
+      addGroup(nest, number, level, counter, broken ? low : 0,
+               broken ? high : nest.trips(number) - 1);
     }
     emitGroups(nest, level, taken, {});
     closeLevel(level);
@@ -196,9 +206,10 @@ void RegionEmitter::emitParallel(Nest &nest, Level &parent, size_t taken) {
 // Results
 //===----------------------------------------------------------------------===//
 
-/// The leading dimensions of `shape` with `rows` elements; nothing if a dimension
-/// would be split.
-static std::optional<SmallVector<unsigned>> leadingDims(ArrayRef<int64_t> shape, int64_t rows) {
+/// The leading dimensions of `shape` with `rows` elements; nothing if a
+/// dimension would be split.
+static std::optional<SmallVector<unsigned>> leadingDims(ArrayRef<int64_t> shape,
+                                                        int64_t rows) {
   SmallVector<unsigned> dims;
   int64_t product = 1;
   for (unsigned d = 0; d < shape.size() && product != rows; ++d) {
@@ -210,10 +221,12 @@ static std::optional<SmallVector<unsigned>> leadingDims(ArrayRef<int64_t> shape,
   return dims;
 }
 
-static ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+static ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
 
-/// Rows: the positions that are not swept. If the region sweeps, every result is
-/// iterated row by row, so that what a row needs is computed once.
+/// Rows: the positions that are not swept. If the region sweeps, every result
+/// is iterated row by row, so that what a row needs is computed once.
 void RegionEmitter::planRows() {
   rowMode = false;
   rowDims.clear();
@@ -248,7 +261,8 @@ void RegionEmitter::planRows() {
   }
 }
 
-static SmallVector<int64_t> pick(ArrayRef<int64_t> shape, ArrayRef<unsigned> dims) {
+static SmallVector<int64_t> pick(ArrayRef<int64_t> shape,
+                                 ArrayRef<unsigned> dims) {
   SmallVector<int64_t> result;
   for (unsigned dim : dims)
     result.push_back(shape[dim]);
@@ -264,72 +278,87 @@ void RegionEmitter::emitResults() {
     if (rowMode && stored[number])
       return; // a sweep did it
     moveTo(*current);
-    storeAt(buffers[operands + number], type.getElementType(), linearize(indices, type.getShape()), value);
+    storeAt(buffers[operands + number], type.getElementType(),
+            linearize(indices, type.getShape()), value);
   };
   planRows();
   if (!rowMode) {
     // One nest over the positions of the first result; others have as many.
     ArrayRef<int64_t> shape = shapeOf(results[0]);
-    emitNest(*root, {nullptr, 0}, shape, {}, [&](ArrayRef<IndexExpr> dims, ValueRange) {
-      for (size_t number = 0; number < results.size(); ++number) {
-        if (shapeOf(results[number]) == shape)
-          store(number, dims);
-        else
-          store(number, delinearize(linearize(dims, shape), shapeOf(results[number])));
-        moveTo(*current);
-      }
-      return SmallVector<Value>();
-    }, /*parallel=*/true, /*allParallel=*/false);
+    emitNest(
+        *root, {nullptr, 0}, shape, {},
+        [&](ArrayRef<IndexExpr> dims, ValueRange) {
+          for (size_t number = 0; number < results.size(); ++number) {
+            if (shapeOf(results[number]) == shape)
+              store(number, dims);
+            else
+              store(number, delinearize(linearize(dims, shape),
+                                        shapeOf(results[number])));
+            moveTo(*current);
+          }
+          return SmallVector<Value>();
+        },
+        /*parallel=*/true, /*allParallel=*/false);
     return;
   }
   SmallVector<int64_t> rows = pick(shapeOf(results[0]), rowDims[0]);
-  emitNest(*root, {nullptr, 0}, rows, {}, [&](ArrayRef<IndexExpr> dims, ValueRange) {
-    rowLevel = current;
-    rowIndices.assign(results.size(), {});
-    stored.assign(results.size(), false);
-    for (size_t number = 0; number < results.size(); ++number) {
-      SmallVector<int64_t> own = pick(shapeOf(results[number]), rowDims[number]);
-      Indices at = own == rows ? Indices(dims) : delinearize(linearize(dims, rows), own);
-      rowIndices[number].resize(shapeOf(results[number]).size());
-      for (auto [i, dim] : llvm::enumerate(rowDims[number]))
-        rowIndices[number][dim] = at[i];
-    }
-    // Later results first: their sweeps may store earlier ones on the way.
-    std::vector<bool> done(results.size(), false);
-    for (size_t number = results.size(); number-- > 0;) {
-      if (done[number] || stored[number])
-        continue;
-      auto innerDims = [&](size_t n) {
-        SmallVector<unsigned> inner;
-        for (unsigned d = 0; d < shapeOf(results[n]).size(); ++d)
-          if (!llvm::is_contained(rowDims[n], d))
-            inner.push_back(d);
-        return inner;
-      };
-      SmallVector<int64_t> extents = pick(shapeOf(results[number]), innerDims(number));
-      // Results with the same row share its loop.
-      SmallVector<size_t> together;
-      for (size_t other = number + 1; other-- > 0;)
-        if (!done[other] && pick(shapeOf(results[other]), innerDims(other)) == extents)
-          together.push_back(other);
-      emitNest(*rowLevel, {nullptr, static_cast<unsigned>(number) + 1}, extents, {},
-               [&](ArrayRef<IndexExpr> inner, ValueRange) {
-        for (size_t other : together) {
-          if (stored[other])
+  emitNest(
+      *root, {nullptr, 0}, rows, {},
+      [&](ArrayRef<IndexExpr> dims, ValueRange) {
+        rowLevel = current;
+        rowIndices.assign(results.size(), {});
+        stored.assign(results.size(), false);
+        for (size_t number = 0; number < results.size(); ++number) {
+          SmallVector<int64_t> own =
+              pick(shapeOf(results[number]), rowDims[number]);
+          Indices at = own == rows ? Indices(dims)
+                                   : delinearize(linearize(dims, rows), own);
+          rowIndices[number].resize(shapeOf(results[number]).size());
+          for (auto [i, dim] : llvm::enumerate(rowDims[number]))
+            rowIndices[number][dim] = at[i];
+        }
+        // Later results first: their sweeps may store earlier ones on the way.
+        std::vector<bool> done(results.size(), false);
+        for (size_t number = results.size(); number-- > 0;) {
+          if (done[number] || stored[number])
             continue;
-          Indices at = rowIndices[other];
-          for (auto [i, dim] : llvm::enumerate(innerDims(other)))
-            at[dim] = inner[i];
-          store(other, at);
-          moveTo(*current);
+          auto innerDims = [&](size_t n) {
+            SmallVector<unsigned> inner;
+            for (unsigned d = 0; d < shapeOf(results[n]).size(); ++d)
+              if (!llvm::is_contained(rowDims[n], d))
+                inner.push_back(d);
+            return inner;
+          };
+          SmallVector<int64_t> extents =
+              pick(shapeOf(results[number]), innerDims(number));
+          // Results with the same row share its loop.
+          SmallVector<size_t> together;
+          for (size_t other = number + 1; other-- > 0;)
+            if (!done[other] &&
+                pick(shapeOf(results[other]), innerDims(other)) == extents)
+              together.push_back(other);
+          emitNest(
+              *rowLevel, {nullptr, static_cast<unsigned>(number) + 1}, extents,
+              {},
+              [&](ArrayRef<IndexExpr> inner, ValueRange) {
+                for (size_t other : together) {
+                  if (stored[other])
+                    continue;
+                  Indices at = rowIndices[other];
+                  for (auto [i, dim] : llvm::enumerate(innerDims(other)))
+                    at[dim] = inner[i];
+                  store(other, at);
+                  moveTo(*current);
+                }
+                return SmallVector<Value>();
+              },
+              /*parallel=*/false, /*allParallel=*/false);
+          for (size_t other : together)
+            done[other] = true;
         }
         return SmallVector<Value>();
-      }, /*parallel=*/false, /*allParallel=*/false);
-      for (size_t other : together)
-        done[other] = true;
-    }
-    return SmallVector<Value>();
-  }, /*parallel=*/true, /*allParallel=*/true);
+      },
+      /*parallel=*/true, /*allParallel=*/true);
 }
 
 //===----------------------------------------------------------------------===//
@@ -343,11 +372,13 @@ void RegionEmitter::beginFunction(StringRef name) {
   SmallVector<Type> inputs(count + 1, pointer);
   inputs.append(2, builder.getI64Type());
   builder.setInsertionPointToEnd(target.getBody());
-  function = func::FuncOp::create(builder, loc, name, builder.getFunctionType(inputs, {}));
+  function = func::FuncOp::create(builder, loc, name,
+                                  builder.getFunctionType(inputs, {}));
   function.setPrivate();
   // Results overlap nothing, and operands are only read.
   for (unsigned i = 1; i <= count; ++i)
-    function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
+    function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(),
+                        builder.getUnitAttr());
   Block *block = function.addEntryBlock();
   builder.setInsertionPointToEnd(block);
   func::ReturnOp::create(builder, loc);
@@ -399,14 +430,18 @@ FailureOr<EmittedKernel> RegionEmitter::emit(StringRef name) {
     if (const OpEmitter *emitter = emitterOf(&op)) {
       int64_t elements = 1;
       for (Value value : op.getOperands())
-        elements = std::max(elements, cast<RankedTensorType>(value.getType()).getNumElements());
+        elements = std::max(
+            elements, cast<RankedTensorType>(value.getType()).getNumElements());
       for (Value value : op.getResults())
-        elements = std::max(elements, cast<RankedTensorType>(value.getType()).getNumElements());
-      if (emitter->kind != FusionKind::Look) // a table is larger than what is read
+        elements = std::max(
+            elements, cast<RankedTensorType>(value.getType()).getNumElements());
+      if (emitter->kind !=
+          FusionKind::Look) // a table is larger than what is read
         work += elements * std::max(1u, emitter->cost);
     }
   for (Value value : region.getBody().front().getTerminator()->getOperands())
     work += cast<RankedTensorType>(value.getType()).getNumElements();
-  kernel.grain = std::max<int64_t>(1, kGrainWork / std::max<int64_t>(1, work / std::max<int64_t>(1, count)));
+  kernel.grain = std::max<int64_t>(
+      1, kGrainWork / std::max<int64_t>(1, work / std::max<int64_t>(1, count)));
   return kernel;
 }

@@ -17,31 +17,38 @@ using namespace mtp;
 #define MATH_INDEX(function) (offsetof(MtpMath, function) / sizeof(void *))
 
 Value Scalars::number(double value) {
-  return arith::ConstantOp::create(builder, loc, builder.getFloatAttr(registers, value));
+  return arith::ConstantOp::create(builder, loc,
+                                   builder.getFloatAttr(registers, value));
 }
 
 Value Scalars::integer(int64_t value) {
-  return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(registers, value));
+  return arith::ConstantOp::create(builder, loc,
+                                   builder.getIntegerAttr(registers, value));
 }
 
 Value Scalars::integer(const APInt &value) {
-  return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(registers, value));
+  return arith::ConstantOp::create(builder, loc,
+                                   builder.getIntegerAttr(registers, value));
 }
 
 Value Scalars::lowest() {
   if (isFloat())
     return number(-std::numeric_limits<double>::infinity());
   unsigned width = registers.getIntOrFloatBitWidth();
-  APInt value = isUnsigned() ? APInt::getZero(width) : APInt::getSignedMinValue(width);
-  return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(registers, value));
+  APInt value =
+      isUnsigned() ? APInt::getZero(width) : APInt::getSignedMinValue(width);
+  return arith::ConstantOp::create(builder, loc,
+                                   builder.getIntegerAttr(registers, value));
 }
 
 Value Scalars::highest() {
   if (isFloat())
     return number(std::numeric_limits<double>::infinity());
   unsigned width = registers.getIntOrFloatBitWidth();
-  APInt value = isUnsigned() ? APInt::getMaxValue(width) : APInt::getSignedMaxValue(width);
-  return arith::ConstantOp::create(builder, loc, builder.getIntegerAttr(registers, value));
+  APInt value = isUnsigned() ? APInt::getMaxValue(width)
+                             : APInt::getSignedMaxValue(width);
+  return arith::ConstantOp::create(builder, loc,
+                                   builder.getIntegerAttr(registers, value));
 }
 
 Value Scalars::add(Value a, Value b) {
@@ -55,13 +62,15 @@ Value Scalars::add(Value a, Value b) {
 Value Scalars::accumulate(Value sum, Value term) {
   if (!isFloat())
     return add(sum, term);
-  return arith::AddFOp::create(builder, loc, sum, term, arith::FastMathFlags::reassoc);
+  return arith::AddFOp::create(builder, loc, sum, term,
+                               arith::FastMathFlags::reassoc);
 }
 
 Value Scalars::accumulateProduct(Value product, Value factor) {
   if (!isFloat())
     return mul(product, factor);
-  return arith::MulFOp::create(builder, loc, product, factor, arith::FastMathFlags::reassoc);
+  return arith::MulFOp::create(builder, loc, product, factor,
+                               arith::FastMathFlags::reassoc);
 }
 
 Value Scalars::sub(Value a, Value b) {
@@ -83,8 +92,8 @@ Value Scalars::integerRemainder(Value a, Value b, bool quotient) {
   Value isZero = compare(Eq, b, integer(0));
   Value bad = isZero;
   if (!isUnsigned()) {
-    Value overflow = arith::AndIOp::create(builder, loc, compare(Eq, a, lowest()),
-                                           compare(Eq, b, integer(-1)));
+    Value overflow = arith::AndIOp::create(
+        builder, loc, compare(Eq, a, lowest()), compare(Eq, b, integer(-1)));
     bad = arith::OrIOp::create(builder, loc, bad, overflow);
   }
   Value safe = select(bad, integer(1), b);
@@ -105,11 +114,13 @@ Value Scalars::div(Value a, Value b) {
 }
 
 Value Scalars::fmod(Value a, Value b) {
-  return isFloat() ? floatMod(a, b) : integerRemainder(a, b, /*quotient=*/false);
+  return isFloat() ? floatMod(a, b)
+                   : integerRemainder(a, b, /*quotient=*/false);
 }
 
 Value Scalars::floatMod(Value a, Value b) {
-  return emit.callMath(isF64() ? MATH_INDEX(fmod) : MATH_INDEX(fmodf), registers, {a, b});
+  return emit.callMath(isF64() ? MATH_INDEX(fmod) : MATH_INDEX(fmodf),
+                       registers, {a, b});
 }
 
 Value Scalars::mod(Value a, Value b) {
@@ -117,8 +128,10 @@ Value Scalars::mod(Value a, Value b) {
   if (isUnsigned())
     return rest;
   // Where it is not zero and has not the sign of b, one divisor more.
-  Value other = arith::XOrIOp::create(builder, loc, compare(Lt, rest, zero()), compare(Lt, b, zero()));
-  Value wrong = arith::AndIOp::create(builder, loc, compare(Ne, rest, zero()), other);
+  Value other = arith::XOrIOp::create(builder, loc, compare(Lt, rest, zero()),
+                                      compare(Lt, b, zero()));
+  Value wrong =
+      arith::AndIOp::create(builder, loc, compare(Ne, rest, zero()), other);
   return select(wrong, add(rest, b), rest);
 }
 
@@ -155,7 +168,8 @@ Value Scalars::abs(Value a) {
 Value Scalars::sign(Value a) {
   if (isUnsigned())
     return select(compare(Eq, a, integer(0)), integer(0), integer(1));
-  Value result = select(compare(Lt, a, zero()), isFloat() ? number(-1) : integer(-1), zero());
+  Value result = select(compare(Lt, a, zero()),
+                        isFloat() ? number(-1) : integer(-1), zero());
   result = select(compare(Gt, a, zero()), one(), result);
   if (!isFloat())
     return result;
@@ -165,14 +179,19 @@ Value Scalars::sign(Value a) {
 Value Scalars::compare(int predicate, Value a, Value b) {
   if (isFloat()) {
     static constexpr arith::CmpFPredicate table[] = {
-        arith::CmpFPredicate::OEQ, arith::CmpFPredicate::UNE, arith::CmpFPredicate::OLT,
-        arith::CmpFPredicate::OLE, arith::CmpFPredicate::OGT, arith::CmpFPredicate::OGE};
+        arith::CmpFPredicate::OEQ, arith::CmpFPredicate::UNE,
+        arith::CmpFPredicate::OLT, arith::CmpFPredicate::OLE,
+        arith::CmpFPredicate::OGT, arith::CmpFPredicate::OGE};
     return arith::CmpFOp::create(builder, loc, table[predicate], a, b);
   }
   using P = arith::CmpIPredicate;
-  static constexpr P isSigned[] = {P::eq, P::ne, P::slt, P::sle, P::sgt, P::sge};
-  static constexpr P isUnsignedTable[] = {P::eq, P::ne, P::ult, P::ule, P::ugt, P::uge};
-  return arith::CmpIOp::create(builder, loc, (isUnsigned() ? isUnsignedTable : isSigned)[predicate], a, b);
+  static constexpr P isSigned[] = {P::eq,  P::ne,  P::slt,
+                                   P::sle, P::sgt, P::sge};
+  static constexpr P isUnsignedTable[] = {P::eq,  P::ne,  P::ult,
+                                          P::ule, P::ugt, P::uge};
+  return arith::CmpIOp::create(
+      builder, loc, (isUnsigned() ? isUnsignedTable : isSigned)[predicate], a,
+      b);
 }
 
 Value Scalars::isNan(Value a) {
@@ -224,23 +243,29 @@ Value Scalars::erf(Value a) {
 }
 
 Value Scalars::sin(Value a) {
-  return emit.callMath(isF64() ? MATH_INDEX(sin) : MATH_INDEX(sinf), registers, a);
+  return emit.callMath(isF64() ? MATH_INDEX(sin) : MATH_INDEX(sinf), registers,
+                       a);
 }
 
 Value Scalars::cos(Value a) {
-  return emit.callMath(isF64() ? MATH_INDEX(cos) : MATH_INDEX(cosf), registers, a);
+  return emit.callMath(isF64() ? MATH_INDEX(cos) : MATH_INDEX(cosf), registers,
+                       a);
 }
 
 Value Scalars::sqrt(Value a) { return math::SqrtOp::create(builder, loc, a); }
 
-Value Scalars::sigmoid(Value a) { return div(one(), add(one(), exp(negate(a)))); }
+Value Scalars::sigmoid(Value a) {
+  return div(one(), add(one(), exp(negate(a))));
+}
 
 Value Scalars::pow(Value a, Value b) {
   if (isFloat())
-    return emit.callMath(isF64() ? MATH_INDEX(pow) : MATH_INDEX(powf), registers, {a, b});
+    return emit.callMath(isF64() ? MATH_INDEX(pow) : MATH_INDEX(powf),
+                         registers, {a, b});
   Scalars wide(emit, builder.getF64Type());
-  Value result = emit.callMath(MATH_INDEX(pow), builder.getF64Type(),
-                               {convert(a, builder.getF64Type()), convert(b, builder.getF64Type())});
+  Value result = emit.callMath(
+      MATH_INDEX(pow), builder.getF64Type(),
+      {convert(a, builder.getF64Type()), convert(b, builder.getF64Type())});
   return wide.convert(result, type);
 }
 
@@ -272,22 +297,29 @@ Value mtp::roundToBF16Bits(RegionEmitter &emit, Value value) {
   OpBuilder &builder = emit.builder;
   Location loc = emit.loc;
   Type i32 = builder.getI32Type();
-  auto c = [&](int64_t x) { return Value(arith::ConstantIntOp::create(builder, loc, i32, x)); };
+  auto c = [&](int64_t x) {
+    return Value(arith::ConstantIntOp::create(builder, loc, i32, x));
+  };
   Value bits = arith::BitcastOp::create(builder, loc, i32, value);
   Value upper = arith::ShRUIOp::create(builder, loc, bits, c(16));
   Value odd = arith::AndIOp::create(builder, loc, upper, c(1));
-  Value rounded = arith::AddIOp::create(builder, loc, bits, arith::AddIOp::create(builder, loc, odd, c(0x7fff)));
+  Value rounded = arith::AddIOp::create(
+      builder, loc, bits, arith::AddIOp::create(builder, loc, odd, c(0x7fff)));
   rounded = arith::ShRUIOp::create(builder, loc, rounded, c(16));
-  Value isNan = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, value, value);
+  Value isNan = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO,
+                                      value, value);
   Value quiet = arith::OrIOp::create(builder, loc, upper, c(0x40));
   Value result = arith::SelectOp::create(builder, loc, isNan, quiet, rounded);
   return arith::TruncIOp::create(builder, loc, builder.getI16Type(), result);
 }
 
 /// float to integer: toward zero, saturating, NaN to 0.
-static Value saturate(OpBuilder &builder, Location loc, Value value, Type to, bool isUnsigned) {
+static Value saturate(OpBuilder &builder, Location loc, Value value, Type to,
+                      bool isUnsigned) {
   std::string name = isUnsigned ? "llvm.fptoui.sat" : "llvm.fptosi.sat";
-  return LLVM::CallIntrinsicOp::create(builder, loc, to, builder.getStringAttr(name), ValueRange{value}).getResults();
+  return LLVM::CallIntrinsicOp::create(
+             builder, loc, to, builder.getStringAttr(name), ValueRange{value})
+      .getResults();
 }
 
 Value Scalars::convert(Value value, Type to) {
@@ -307,24 +339,31 @@ Value Scalars::convert(Value value, Type to) {
       value = arith::ExtFOp::create(builder, loc, wanted, narrow);
     }
     if (to.isBF16()) {
-      Value bits = arith::ExtUIOp::create(builder, loc, builder.getI32Type(), roundToBF16Bits(emit, value));
-      Value sixteen = arith::ConstantIntOp::create(builder, loc, builder.getI32Type(), 16);
-      value = arith::BitcastOp::create(builder, loc, wanted, arith::ShLIOp::create(builder, loc, bits, sixteen));
+      Value bits = arith::ExtUIOp::create(builder, loc, builder.getI32Type(),
+                                          roundToBF16Bits(emit, value));
+      Value sixteen =
+          arith::ConstantIntOp::create(builder, loc, builder.getI32Type(), 16);
+      value = arith::BitcastOp::create(
+          builder, loc, wanted,
+          arith::ShLIOp::create(builder, loc, bits, sixteen));
     }
     return value;
   }
   if (isFloat())
     return saturate(builder, loc, value, wanted, target.isUnsigned());
   if (target.isFloat())
-    return isUnsigned() ? Value(arith::UIToFPOp::create(builder, loc, wanted, value))
-                        : Value(arith::SIToFPOp::create(builder, loc, wanted, value));
-  unsigned from = registers.getIntOrFloatBitWidth(), width = wanted.getIntOrFloatBitWidth();
+    return isUnsigned()
+               ? Value(arith::UIToFPOp::create(builder, loc, wanted, value))
+               : Value(arith::SIToFPOp::create(builder, loc, wanted, value));
+  unsigned from = registers.getIntOrFloatBitWidth(),
+           width = wanted.getIntOrFloatBitWidth();
   if (from == width)
     return value;
   if (from > width)
     return arith::TruncIOp::create(builder, loc, wanted, value);
-  return isUnsigned() ? Value(arith::ExtUIOp::create(builder, loc, wanted, value))
-                      : Value(arith::ExtSIOp::create(builder, loc, wanted, value));
+  return isUnsigned()
+             ? Value(arith::ExtUIOp::create(builder, loc, wanted, value))
+             : Value(arith::ExtSIOp::create(builder, loc, wanted, value));
 }
 
 std::optional<double> mtp::splatValue(Value tensor) {
@@ -334,13 +373,15 @@ std::optional<double> mtp::splatValue(Value tensor) {
       continue;
     }
     auto constant = dyn_cast<ConstantOp>(op);
-    auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
+    auto splat = constant ? dyn_cast<SplatElementsAttr>(constant.getValue())
+                          : SplatElementsAttr();
     if (!splat)
       return std::nullopt;
     if (isa<FloatType>(splat.getElementType()))
       return splat.getSplatValue<APFloat>().convertToDouble();
     APInt value = splat.getSplatValue<APInt>();
-    bool isUnsigned = splat.getElementType().isUnsignedInteger() || value.getBitWidth() == 1;
+    bool isUnsigned =
+        splat.getElementType().isUnsignedInteger() || value.getBitWidth() == 1;
     return isUnsigned ? value.getZExtValue() : value.getSExtValue();
   }
   return std::nullopt;

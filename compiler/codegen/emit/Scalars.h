@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Scalars.h - arithmetic on register values ---------------------------===//
+//===- Scalars.h - arithmetic on register values
+//---------------------------===//
 //
 // The meaning of mtp's element types on scalars: signedness, NaN, division by
 // zero, conversion. One formula for each function, used by all emitters.
@@ -43,7 +44,8 @@ public:
   mlir::Value accumulateProduct(mlir::Value product, mlir::Value factor);
   mlir::Value sub(mlir::Value a, mlir::Value b);
   mlir::Value mul(mlir::Value a, mlir::Value b);
-  /// Integers: toward zero, 0 where b is 0, and the lowest value by -1 is itself.
+  /// Integers: toward zero, 0 where b is 0, and the lowest value by -1 is
+  /// itself.
   mlir::Value div(mlir::Value a, mlir::Value b);
   /// Sign of b (mod) or of a (fmod); integers give 0 where b is 0.
   mlir::Value mod(mlir::Value a, mlir::Value b);
@@ -62,9 +64,15 @@ public:
   mlir::Value compare(int predicate, mlir::Value a, mlir::Value b);
   mlir::Value isNan(mlir::Value a);
   mlir::Value isInf(mlir::Value a);
-  mlir::Value bitAnd(mlir::Value a, mlir::Value b) { return mlir::arith::AndIOp::create(builder, loc, a, b); }
-  mlir::Value bitOr(mlir::Value a, mlir::Value b) { return mlir::arith::OrIOp::create(builder, loc, a, b); }
-  mlir::Value bitXor(mlir::Value a, mlir::Value b) { return mlir::arith::XOrIOp::create(builder, loc, a, b); }
+  mlir::Value bitAnd(mlir::Value a, mlir::Value b) {
+    return mlir::arith::AndIOp::create(builder, loc, a, b);
+  }
+  mlir::Value bitOr(mlir::Value a, mlir::Value b) {
+    return mlir::arith::OrIOp::create(builder, loc, a, b);
+  }
+  mlir::Value bitXor(mlir::Value a, mlir::Value b) {
+    return mlir::arith::XOrIOp::create(builder, loc, a, b);
+  }
   mlir::Value select(mlir::Value condition, mlir::Value a, mlir::Value b);
 
   // Floats only.
@@ -93,7 +101,8 @@ private:
 /// The bits of a bf16, rounded to nearest even; NaN stays NaN.
 mlir::Value roundToBF16Bits(RegionEmitter &emit, mlir::Value f32);
 
-/// The value of a splat constant (also behind broadcasts, reshapes, conversions).
+/// The value of a splat constant (also behind broadcasts, reshapes,
+/// conversions).
 std::optional<double> splatValue(mlir::Value tensor);
 
 inline mlir::Type elementTypeOf(mlir::Value tensor) {

@@ -13,16 +13,20 @@ namespace {
 /// No tensor dimension is longer.
 constexpr int64_t kFar = int64_t(1) << 48;
 
-int64_t dimOf(Operation *op) { return op->getAttrOfType<IntegerAttr>("dim").getInt(); }
+int64_t dimOf(Operation *op) {
+  return op->getAttrOfType<IntegerAttr>("dim").getInt();
+}
 
 /// position < bound as unsigned numbers: 0 <= position < bound.
 Value isInside(RegionEmitter &emit, const IndexExpr &position, Value bound) {
   Value at = emit.materialize(position);
-  return arith::CmpIOp::create(emit.builder, emit.loc, arith::CmpIPredicate::ult, at, bound);
+  return arith::CmpIOp::create(emit.builder, emit.loc,
+                               arith::CmpIPredicate::ult, at, bound);
 }
 
 /// A selection, never a product: padding may hold NaN.
-Value maskTail(RegionEmitter &emit, Operation *op, unsigned, ArrayRef<IndexExpr> indices) {
+Value maskTail(RegionEmitter &emit, Operation *op, unsigned,
+               ArrayRef<IndexExpr> indices) {
   auto mask = cast<spmd::MaskTailOp>(op);
   Value valid = emit.element(mask.getValid(), {});
   Value x = emit.element(mask.getInput(), indices);
@@ -40,22 +44,27 @@ IndexExpr scalarOf(RegionEmitter &emit, Value scalar) {
 }
 
 /// The element at a moved position, zero where that is outside.
-Value elementOrZero(RegionEmitter &emit, Operation *op, Value condition, const Indices &at) {
+Value elementOrZero(RegionEmitter &emit, Operation *op, Value condition,
+                    const Indices &at) {
   Value input = op->getOperand(0);
   Scalars s(emit, elementTypeOf(input));
-  return emit.conditional(condition, RegionEmitter::registerType(elementTypeOf(input)),
-                          [&] { return emit.element(input, at); }, [&] { return s.zero(); });
+  return emit.conditional(
+      condition, RegionEmitter::registerType(elementTypeOf(input)),
+      [&] { return emit.element(input, at); }, [&] { return s.zero(); });
 }
 
-Value takeBlock(RegionEmitter &emit, Operation *op, unsigned, ArrayRef<IndexExpr> indices) {
+Value takeBlock(RegionEmitter &emit, Operation *op, unsigned,
+                ArrayRef<IndexExpr> indices) {
   int64_t dim = dimOf(op);
   Indices at(indices.begin(), indices.end());
   at[dim] = at[dim] + scalarOf(emit, op->getOperand(1));
-  Value size = Scalars(emit, emit.builder.getI64Type()).integer(shapeOf(op->getOperand(0))[dim]);
+  Value size = Scalars(emit, emit.builder.getI64Type())
+                   .integer(shapeOf(op->getOperand(0))[dim]);
   return elementOrZero(emit, op, isInside(emit, at[dim], size), at);
 }
 
-Value placeBlock(RegionEmitter &emit, Operation *op, unsigned, ArrayRef<IndexExpr> indices) {
+Value placeBlock(RegionEmitter &emit, Operation *op, unsigned,
+                 ArrayRef<IndexExpr> indices) {
   int64_t dim = dimOf(op);
   Indices at(indices.begin(), indices.end());
   at[dim] = at[dim] + scalarOf(emit, op->getOperand(1)) * -1;
@@ -63,9 +72,11 @@ Value placeBlock(RegionEmitter &emit, Operation *op, unsigned, ArrayRef<IndexExp
   return elementOrZero(emit, op, isInside(emit, at[dim], valid), at);
 }
 
-Value keepOnRoot(RegionEmitter &emit, Operation *op, unsigned, ArrayRef<IndexExpr> indices) {
+Value keepOnRoot(RegionEmitter &emit, Operation *op, unsigned,
+                 ArrayRef<IndexExpr> indices) {
   Value coordinate = emit.element(op->getOperand(1), {});
-  Scalars i64(emit, emit.builder.getI64Type()), s(emit, elementTypeOf(op->getOperand(0)));
+  Scalars i64(emit, emit.builder.getI64Type()),
+      s(emit, elementTypeOf(op->getOperand(0)));
   Value isRoot = i64.compare(Scalars::Eq, coordinate, i64.integer(0));
   return s.select(isRoot, emit.element(op->getOperand(0), indices), s.zero());
 }

@@ -12,8 +12,9 @@ namespace mtp::onnx {
 namespace {
 double halfToDouble(uint16_t bits) {
   int exponent = (bits >> 10) & 31, fraction = bits & 1023;
-  double value = exponent == 31 ? (fraction ? std::numeric_limits<double>::quiet_NaN()
-                                            : std::numeric_limits<double>::infinity())
+  double value = exponent == 31
+                     ? (fraction ? std::numeric_limits<double>::quiet_NaN()
+                                 : std::numeric_limits<double>::infinity())
                  : exponent == 0 ? std::ldexp(fraction, -24)
                                  : std::ldexp(1024 + fraction, exponent - 25);
   return bits & 0x8000 ? -value : value;
@@ -42,7 +43,8 @@ void readInts(const uint8_t *data, int64_t n, std::vector<int64_t> &ints) {
   ints.resize(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) {
     Stored value;
-    std::memcpy(&value, data + i * static_cast<int64_t>(sizeof value), sizeof value);
+    std::memcpy(&value, data + i * static_cast<int64_t>(sizeof value),
+                sizeof value);
     ints[i] = static_cast<int64_t>(value);
   }
 }
@@ -53,21 +55,30 @@ void readFloats(const uint8_t *data, int64_t n, std::vector<double> &floats,
   floats.resize(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) {
     Stored value;
-    std::memcpy(&value, data + i * static_cast<int64_t>(sizeof value), sizeof value);
+    std::memcpy(&value, data + i * static_cast<int64_t>(sizeof value),
+                sizeof value);
     floats[i] = toDouble(value);
   }
 }
 
 int64_t wrap(int64_t value, DType type) {
   switch (type) {
-  case DType::I32: return static_cast<int32_t>(value);
-  case DType::I16: return static_cast<int16_t>(value);
-  case DType::I8: return static_cast<int8_t>(value);
-  case DType::U32: return static_cast<uint32_t>(value);
-  case DType::U16: return static_cast<uint16_t>(value);
-  case DType::U8: return static_cast<uint8_t>(value);
-  case DType::Bool: return value != 0;
-  default: return value;
+  case DType::I32:
+    return static_cast<int32_t>(value);
+  case DType::I16:
+    return static_cast<int16_t>(value);
+  case DType::I8:
+    return static_cast<int8_t>(value);
+  case DType::U32:
+    return static_cast<uint32_t>(value);
+  case DType::U16:
+    return static_cast<uint16_t>(value);
+  case DType::U8:
+    return static_cast<uint8_t>(value);
+  case DType::Bool:
+    return value != 0;
+  default:
+    return value;
   }
 }
 
@@ -86,17 +97,22 @@ uint16_t halfBits(double value) {
     return sign | static_cast<uint16_t>(std::ldexp(size, 24));
   int exponent = 0;
   double fraction = std::frexp(size, &exponent); // in [0.5, 1)
-  return sign | static_cast<uint16_t>(((exponent + 14) << 10) +
-                                      (static_cast<int>(std::ldexp(fraction, 11)) - 1024));
+  return sign | static_cast<uint16_t>(
+                    ((exponent + 14) << 10) +
+                    (static_cast<int>(std::ldexp(fraction, 11)) - 1024));
 }
 } // namespace
 
 double roundTo(double value, DType type) {
   switch (type) {
-  case DType::F32: return static_cast<float>(value);
-  case DType::F16: return roundBits(value, 11, -24, 65504);
-  case DType::BF16: return roundBits(value, 8, -133, 3.3895313892515355e38);
-  default: return value;
+  case DType::F32:
+    return static_cast<float>(value);
+  case DType::F16:
+    return roundBits(value, 11, -24, 65504);
+  case DType::BF16:
+    return roundBits(value, 8, -133, 3.3895313892515355e38);
+  default:
+    return value;
   }
 }
 
@@ -139,7 +155,8 @@ Constant load(const Tensor &tensor, DType type) {
     readFloats<double>(data, n, result.floats, [](double v) { return v; });
     break;
   case DType::F32:
-    readFloats<float>(data, n, result.floats, [](float v) { return static_cast<double>(v); });
+    readFloats<float>(data, n, result.floats,
+                      [](float v) { return static_cast<double>(v); });
     break;
   case DType::F16:
     readFloats<uint16_t>(data, n, result.floats, halfToDouble);
@@ -148,14 +165,28 @@ Constant load(const Tensor &tensor, DType type) {
     readFloats<uint16_t>(data, n, result.floats, bfloatToDouble);
     break;
   case DType::I64:
-  case DType::U64: readInts<int64_t>(data, n, result.ints); break;
-  case DType::I32: readInts<int32_t>(data, n, result.ints); break;
-  case DType::I16: readInts<int16_t>(data, n, result.ints); break;
-  case DType::I8: readInts<int8_t>(data, n, result.ints); break;
-  case DType::U32: readInts<uint32_t>(data, n, result.ints); break;
-  case DType::U16: readInts<uint16_t>(data, n, result.ints); break;
+  case DType::U64:
+    readInts<int64_t>(data, n, result.ints);
+    break;
+  case DType::I32:
+    readInts<int32_t>(data, n, result.ints);
+    break;
+  case DType::I16:
+    readInts<int16_t>(data, n, result.ints);
+    break;
+  case DType::I8:
+    readInts<int8_t>(data, n, result.ints);
+    break;
+  case DType::U32:
+    readInts<uint32_t>(data, n, result.ints);
+    break;
+  case DType::U16:
+    readInts<uint16_t>(data, n, result.ints);
+    break;
   case DType::U8:
-  case DType::Bool: readInts<uint8_t>(data, n, result.ints); break;
+  case DType::Bool:
+    readInts<uint8_t>(data, n, result.ints);
+    break;
   }
   result.normalize();
   return result;
@@ -196,22 +227,38 @@ std::string bytesOf(const Constant &value) {
   bytes.reserve(static_cast<size_t>(n * byteSize(value.type)));
   for (int64_t i = 0; i < n; ++i) {
     switch (value.type) {
-    case DType::F64: put(bytes, value.floatAt(i)); break;
-    case DType::F32: put(bytes, static_cast<float>(value.floatAt(i))); break;
-    case DType::F16: put(bytes, halfBits(value.floatAt(i))); break;
+    case DType::F64:
+      put(bytes, value.floatAt(i));
+      break;
+    case DType::F32:
+      put(bytes, static_cast<float>(value.floatAt(i)));
+      break;
+    case DType::F16:
+      put(bytes, halfBits(value.floatAt(i)));
+      break;
     case DType::BF16:
-      put(bytes, static_cast<uint16_t>(
-                     std::bit_cast<uint32_t>(static_cast<float>(value.floatAt(i))) >> 16));
+      put(bytes,
+          static_cast<uint16_t>(
+              std::bit_cast<uint32_t>(static_cast<float>(value.floatAt(i))) >>
+              16));
       break;
     case DType::I64:
-    case DType::U64: put(bytes, value.intAt(i)); break;
+    case DType::U64:
+      put(bytes, value.intAt(i));
+      break;
     case DType::I32:
-    case DType::U32: put(bytes, static_cast<uint32_t>(value.intAt(i))); break;
+    case DType::U32:
+      put(bytes, static_cast<uint32_t>(value.intAt(i)));
+      break;
     case DType::I16:
-    case DType::U16: put(bytes, static_cast<uint16_t>(value.intAt(i))); break;
+    case DType::U16:
+      put(bytes, static_cast<uint16_t>(value.intAt(i)));
+      break;
     case DType::I8:
     case DType::U8:
-    case DType::Bool: put(bytes, static_cast<uint8_t>(value.intAt(i))); break;
+    case DType::Bool:
+      put(bytes, static_cast<uint8_t>(value.intAt(i)));
+      break;
     }
   }
   return bytes;

@@ -15,7 +15,8 @@ namespace {
 /// Recursive descent; depth is bounded by the length of a name.
 class Expression {
 public:
-  Expression(const std::string &text, const std::map<std::string, int64_t> &values,
+  Expression(const std::string &text,
+             const std::map<std::string, int64_t> &values,
              std::vector<std::string> &missing)
       : text(text), values(values), missing(missing) {}
 
@@ -102,7 +103,8 @@ private:
     }
     std::string word = text.substr(start, at - start);
     int64_t value = 0;
-    auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
+    auto [end, code] =
+        std::from_chars(word.data(), word.data() + word.size(), value);
     if (code == std::errc() && end == word.data() + word.size())
       return value;
     auto known = values.find(word);
@@ -131,17 +133,18 @@ std::optional<int64_t> evaluateDim(const std::string &expression,
 }
 
 std::string DimBinder::Site::describe() const {
-  return "dimension " + std::to_string(axis) + " ('" + symbol + "') of input '" +
-         input->name + "'";
+  return "dimension " + std::to_string(axis) + " ('" + symbol +
+         "') of input '" + input->name + "'";
 }
 
-void DimBinder::set(const std::string &name, int64_t value, const std::string &who) {
+void DimBinder::set(const std::string &name, int64_t value,
+                    const std::string &who) {
   auto [at, added] = values.emplace(name, value);
   if (added)
     setBy[name] = who;
   else if (at->second != value)
-    failInput("'" + name + "' is " + std::to_string(at->second) + " by " + setBy[name] +
-              ", but " + std::to_string(value) + " by " + who);
+    failInput("'" + name + "' is " + std::to_string(at->second) + " by " +
+              setBy[name] + ", but " + std::to_string(value) + " by " + who);
 }
 
 /// Uses a given size of an expression to find its only missing name. True if a
@@ -151,7 +154,8 @@ bool DimBinder::solve(const Site &site) {
   std::optional<int64_t> value = evaluateDim(site.symbol, values, missing);
   if (value || missing.size() != 1 || !site.value)
     return false;
-  // Linear with slope 1 in every form that exporters write: evaluate at 0 and 1.
+  // Linear with slope 1 in every form that exporters write: evaluate at 0
+  // and 1.
   std::vector<std::string> none;
   auto trial = values;
   trial[missing[0]] = 0;
@@ -172,8 +176,11 @@ bool DimBinder::solve(const Site &site) {
 }
 
 /// "total" is "past" + "seq" where the names of a cache are that plain.
-static std::string cacheSum(const std::string &name, const std::set<std::string> &names) {
-  auto has = [](const std::string &text, const char *part) { return text.find(part) != std::string::npos; };
+static std::string cacheSum(const std::string &name,
+                            const std::set<std::string> &names) {
+  auto has = [](const std::string &text, const char *part) {
+    return text.find(part) != std::string::npos;
+  };
   if (!has(name, "total"))
     return "";
   std::vector<std::string> past, now;
@@ -191,7 +198,8 @@ void DimBinder::applyDefaults(const std::vector<Site> &sites) {
     names.insert(site.symbol);
   std::vector<std::pair<std::string, std::string>> sums;
   for (const Site &site : sites)
-    if (std::string sum = cacheSum(site.symbol, names); !sum.empty() && !values.count(site.symbol))
+    if (std::string sum = cacheSum(site.symbol, names);
+        !sum.empty() && !values.count(site.symbol))
       sums.push_back({site.symbol, sum});
   for (const Site &site : sites) {
     std::vector<std::string> missing;
@@ -200,16 +208,19 @@ void DimBinder::applyDefaults(const std::vector<Site> &sites) {
     if (missing.empty())
       missing = {site.symbol};
     for (const std::string &name : missing) {
-      if (std::any_of(sums.begin(), sums.end(), [&](auto &sum) { return sum.first == name; }))
+      if (std::any_of(sums.begin(), sums.end(),
+                      [&](auto &sum) { return sum.first == name; }))
         continue;
       std::string lower = name;
       std::transform(lower.begin(), lower.end(), lower.begin(),
                      [](unsigned char c) { return std::tolower(c); });
-      bool batch = lower.find("batch") != std::string::npos || (site.axis == 0 && lower == "n");
+      bool batch = lower.find("batch") != std::string::npos ||
+                   (site.axis == 0 && lower == "n");
       int64_t value = batch ? 1 : 16;
       set(name, value, "default");
-      warnings.push_back("dimension '" + name + "' of input '" + site.input->name +
-                         "' is set to " + std::to_string(value) + "; give --dim " + name +
+      warnings.push_back("dimension '" + name + "' of input '" +
+                         site.input->name + "' is set to " +
+                         std::to_string(value) + "; give --dim " + name +
                          "=N for another size");
     }
   }
@@ -219,8 +230,9 @@ void DimBinder::applyDefaults(const std::vector<Site> &sites) {
     if (!value || values.count(name))
       continue;
     set(name, *value, "default");
-    warnings.push_back("dimension '" + name + "' is set to " + sum + " = " + std::to_string(*value) +
-                       "; give --dim " + name + "=N for another size");
+    warnings.push_back("dimension '" + name + "' is set to " + sum + " = " +
+                       std::to_string(*value) + "; give --dim " + name +
+                       "=N for another size");
   }
 }
 
@@ -233,19 +245,21 @@ std::vector<Shape> DimBinder::bind(const std::vector<ValueInfo> &inputs) {
   std::vector<Site> sites;
   for (const ValueInfo &input : inputs) {
     auto given = options.inputs.find(input.name);
-    const Shape *shape = given == options.inputs.end() ? nullptr : &given->second.shape;
+    const Shape *shape =
+        given == options.inputs.end() ? nullptr : &given->second.shape;
     if (!input.hasShape)
       continue;
     if (shape && shape->size() != input.dims.size())
-      failInput("input '" + input.name + "' has " + std::to_string(input.dims.size()) +
+      failInput("input '" + input.name + "' has " +
+                std::to_string(input.dims.size()) +
                 " dimensions, the given array has shape " + text(*shape));
     for (size_t axis = 0; axis < input.dims.size(); ++axis) {
       const Dim &dim = input.dims[axis];
       if (dim.value) {
         if (shape && (*shape)[axis] != *dim.value)
-          failInput("dimension " + std::to_string(axis) + " of input '" + input.name +
-                    "' is " + std::to_string(*dim.value) + ", the given array has shape " +
-                    text(*shape));
+          failInput("dimension " + std::to_string(axis) + " of input '" +
+                    input.name + "' is " + std::to_string(*dim.value) +
+                    ", the given array has shape " + text(*shape));
         continue;
       }
       Site site{&input, axis, dim.symbol, {}};
@@ -261,7 +275,8 @@ std::vector<Shape> DimBinder::bind(const std::vector<ValueInfo> &inputs) {
     for (const Site &site : sites) {
       std::vector<std::string> names;
       evaluateDim(site.symbol, {}, names);
-      used |= site.symbol == name || std::find(names.begin(), names.end(), name) != names.end();
+      used |= site.symbol == name ||
+              std::find(names.begin(), names.end(), name) != names.end();
     }
     if (!used)
       failUsage("--dim " + name + ": no input has a dimension of that name");
@@ -270,9 +285,11 @@ std::vector<Shape> DimBinder::bind(const std::vector<ValueInfo> &inputs) {
   for (const Site &site : sites) {
     std::vector<std::string> names;
     evaluateDim(site.symbol, {}, names);
-    bool plain = names.empty() || (names.size() == 1 && names[0] == site.symbol);
+    bool plain =
+        names.empty() || (names.size() == 1 && names[0] == site.symbol);
     if (plain && site.value)
-      set(site.symbol, *site.value, "the array given for input '" + site.input->name + "'");
+      set(site.symbol, *site.value,
+          "the array given for input '" + site.input->name + "'");
   }
   auto learn = [&] {
     bool learnt = true;
@@ -310,7 +327,8 @@ std::vector<Shape> DimBinder::bind(const std::vector<ValueInfo> &inputs) {
     if (!input.hasShape) {
       auto given = options.inputs.find(input.name);
       if (given == options.inputs.end())
-        failInput("input '" + input.name + "' declares no shape; give the input itself");
+        failInput("input '" + input.name +
+                  "' declares no shape; give the input itself");
       shape = given->second.shape;
     }
     for (size_t axis = 0; axis < input.dims.size(); ++axis)

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- DimBinder.h - numbers for symbolic dimensions -----------------------===//
+//===- DimBinder.h - numbers for symbolic dimensions
+//-----------------------===//
 #ifndef MTP_COMPILER_FRONTEND_ONNX_DIMBINDER_H
 #define MTP_COMPILER_FRONTEND_ONNX_DIMBINDER_H
 
@@ -27,8 +28,8 @@ private:
   struct Site {
     const ValueInfo *input;
     size_t axis;
-    std::string symbol;            ///< name or expression
-    std::optional<int64_t> value;  ///< from the given inputs
+    std::string symbol;           ///< name or expression
+    std::optional<int64_t> value; ///< from the given inputs
     std::string describe() const;
   };
   void set(const std::string &name, int64_t value, const std::string &who);

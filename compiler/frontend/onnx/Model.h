@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Model.h - an ONNX file as it stands ---------------------------------===//
+//===- Model.h - an ONNX file as it stands
+//---------------------------------===//
 //
 // Plain data, without protobuf types: graphs whose values are names, functions,
 // subgraphs. Tensor payloads are references into mapped files.
@@ -28,7 +29,8 @@ std::string text(const Shape &shape);
 /// A tensor in the file: its type, and where its little-endian elements are.
 struct Tensor {
   std::string name;
-  /// Empty for the types that mtp has; else the ONNX name ("string", "float8e4m3fn").
+  /// Empty for the types that mtp has; else the ONNX name ("string",
+  /// "float8e4m3fn").
   std::string foreignType;
   DType type = DType::F32;
   Shape shape;
@@ -44,7 +46,17 @@ struct Graph;
 
 /// An attribute of a node. Which member counts is said by `kind`.
 struct Attribute {
-  enum class Kind : uint8_t { Int, Float, String, Ints, Floats, Strings, Tensor, Graph, Other };
+  enum class Kind : uint8_t {
+    Int,
+    Float,
+    String,
+    Ints,
+    Floats,
+    Strings,
+    Tensor,
+    Graph,
+    Other
+  };
   Kind kind = Kind::Int;
   int64_t i = 0;
   double f = 0;
@@ -54,12 +66,14 @@ struct Attribute {
   std::vector<std::string> strings;
   std::shared_ptr<const Tensor> tensor;
   std::shared_ptr<const Graph> graph;
-  std::string reference; ///< in a function: takes the caller's attribute of that name
+  std::string
+      reference; ///< in a function: takes the caller's attribute of that name
 };
 
 struct Node {
   std::string name, op, domain, overload;
-  std::vector<std::string> inputs, outputs; ///< "" where an optional one is left out
+  std::vector<std::string> inputs,
+      outputs; ///< "" where an optional one is left out
   std::map<std::string, Attribute> attributes;
 };
 
@@ -87,7 +101,8 @@ struct Graph {
   std::vector<std::string> sparseInitializers; ///< names; not supported
 };
 
-using OpsetMap = std::map<std::string, int64_t>; ///< domain ("" standard) to version
+using OpsetMap =
+    std::map<std::string, int64_t>; ///< domain ("" standard) to version
 
 struct Function {
   std::string domain, name, overload;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ModelReader.cpp - ModelProto to plain data --------------------------===//
+//===- ModelReader.cpp - ModelProto to plain data
+//--------------------------===//
 #include "compiler/frontend/onnx/Model.h"
 #include "compiler/frontend/onnx/OnnxError.h"
 #include "compiler/frontend/onnx/Skeleton.h"
@@ -22,7 +23,12 @@ bool isUtf8(const std::string &text) {
   const auto *p = reinterpret_cast<const unsigned char *>(text.data());
   const auto *end = p + text.size();
   while (p < end) {
-    int more = *p < 0x80 ? 0 : *p < 0xc2 ? -1 : *p < 0xe0 ? 1 : *p < 0xf0 ? 2 : *p < 0xf5 ? 3 : -1;
+    int more = *p < 0x80   ? 0
+               : *p < 0xc2 ? -1
+               : *p < 0xe0 ? 1
+               : *p < 0xf0 ? 2
+               : *p < 0xf5 ? 3
+                           : -1;
     if (more < 0 || end - p <= more)
       return false;
     if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
@@ -54,7 +60,8 @@ public:
   void read(const ::onnx::ModelProto &proto, Model &model) {
     model.irVersion = proto.ir_version();
     if (!proto.has_ir_version())
-      failInput("'" + model.path + "' is not an ONNX model: it has no ir_version");
+      failInput("'" + model.path +
+                "' is not an ONNX model: it has no ir_version");
     if (model.irVersion < kLeastIr || model.irVersion > kMostIr)
       failInput("'" + model.path + "' has IR version " +
                 std::to_string(model.irVersion) + "; versions " +
@@ -65,7 +72,8 @@ public:
     readOpsets(proto.opset_import(), model.opsets);
     auto standard = model.opsets.find("");
     if (standard == model.opsets.end())
-      failInput("'" + model.path + "' imports no version of the ONNX operators");
+      failInput("'" + model.path +
+                "' imports no version of the ONNX operators");
     checkOpset(standard->second, "the model");
     for (const auto &function : proto.functions())
       readFunction(function, model);
@@ -84,7 +92,8 @@ private:
   template <typename Imports>
   static void readOpsets(const Imports &imports, OpsetMap &opsets) {
     for (const auto &import : imports) {
-      auto [at, added] = opsets.emplace(domainOf(import.domain()), import.version());
+      auto [at, added] =
+          opsets.emplace(domainOf(import.domain()), import.version());
       if (!added && at->second != import.version())
         failInput("domain '" + at->first + "' is imported in two versions, " +
                   std::to_string(at->second) + " and " +
@@ -104,13 +113,15 @@ private:
     for (const auto &name : proto.attribute())
       function.attributes.push_back(checked(name));
     for (const auto &attribute : proto.attribute_proto())
-      addAttribute(attribute, function.defaults, "function '" + function.name + "'", 0);
+      addAttribute(attribute, function.defaults,
+                   "function '" + function.name + "'", 0);
     readOpsets(proto.opset_import(), function.opsets);
     auto standard = function.opsets.find("");
     if (standard != function.opsets.end())
       checkOpset(standard->second, "function '" + function.name + "'");
     readNodes(proto.node(), function.nodes, 0);
-    std::string key = functionKey(function.domain, function.name, function.overload);
+    std::string key =
+        functionKey(function.domain, function.name, function.overload);
     if (!model.functions.emplace(key, std::move(function)).second)
       failInput("function '" + key + "' is defined twice");
   }
@@ -161,7 +172,8 @@ private:
       if (node.op.empty())
         failInput("node '" + node.name + "' has no operator", {node.name});
       for (const auto &attribute : proto.attribute())
-        addAttribute(attribute, node.attributes, "node '" + node.name + "'", depth);
+        addAttribute(attribute, node.attributes, "node '" + node.name + "'",
+                     depth);
       nodes.push_back(std::move(node));
     }
   }
@@ -171,8 +183,10 @@ private:
                     const std::string &owner, int depth) {
     if (proto.name().empty())
       failInput("an attribute of " + owner + " has no name");
-    if (!attributes.emplace(checked(proto.name()), readAttribute(proto, depth)).second)
-      failInput("attribute '" + proto.name() + "' of " + owner + " is given twice");
+    if (!attributes.emplace(checked(proto.name()), readAttribute(proto, depth))
+             .second)
+      failInput("attribute '" + proto.name() + "' of " + owner +
+                " is given twice");
   }
 
   Attribute readAttribute(const ::onnx::AttributeProto &proto, int depth) {
@@ -184,14 +198,14 @@ private:
     }
     auto kind = proto.type();
     if (kind == Proto::UNDEFINED) // IR versions below 4 may leave the type out
-      kind = proto.has_f()           ? Proto::FLOAT
-             : proto.has_i()         ? Proto::INT
-             : proto.has_s()         ? Proto::STRING
-             : proto.has_t()         ? Proto::TENSOR
-             : proto.has_g()         ? Proto::GRAPH
-             : proto.floats_size()   ? Proto::FLOATS
-             : proto.strings_size()  ? Proto::STRINGS
-                                     : Proto::INTS;
+      kind = proto.has_f()          ? Proto::FLOAT
+             : proto.has_i()        ? Proto::INT
+             : proto.has_s()        ? Proto::STRING
+             : proto.has_t()        ? Proto::TENSOR
+             : proto.has_g()        ? Proto::GRAPH
+             : proto.floats_size()  ? Proto::FLOATS
+             : proto.strings_size() ? Proto::STRINGS
+                                    : Proto::INTS;
     switch (kind) {
     case Proto::FLOAT:
       result.kind = Attribute::Kind::Float;
@@ -274,7 +288,8 @@ void refuseOtherFormats(const MappedFile &file) {
   std::string head(reinterpret_cast<const char *>(file.data()),
                    std::min<uint64_t>(file.size(), 512));
   if (head.rfind("version https://git-lfs", 0) == 0)
-    failInput("'" + path + "' is a pointer of Git LFS, not the model; fetch the "
+    failInput("'" + path +
+              "' is a pointer of Git LFS, not the model; fetch the "
               "file with 'git lfs pull'");
   if (head.rfind("PK\x03\x04", 0) == 0)
     failInput("'" + path + "' is a zip archive, not an ONNX model");
@@ -302,7 +317,8 @@ Model readModel(const std::string &path) {
   google::protobuf::LogSilencer quiet;
   ::onnx::ModelProto proto;
   if (!proto.ParseFromArray(skeleton.data(), static_cast<int>(skeleton.size())))
-    failInput("'" + path + "' is not an ONNX model: its protobuf message is damaged");
+    failInput("'" + path +
+              "' is not an ONNX model: its protobuf message is damaged");
   skeleton = {};
   Model model;
   model.path = path;

@@ -5,7 +5,15 @@
 namespace mtp::onnx {
 
 namespace {
-enum class Message : uint8_t { Model, Graph, Node, Attribute, Tensor, Function, Other };
+enum class Message : uint8_t {
+  Model,
+  Graph,
+  Node,
+  Attribute,
+  Tensor,
+  Function,
+  Other
+};
 
 /// The message that `field` of `parent` holds, as far as tensors can be in it.
 Message childOf(Message parent, uint32_t field) {
@@ -89,8 +97,9 @@ public:
           continue;
         }
       }
-      Message child = (tag & 7) == 2 ? childOf(kind, static_cast<uint32_t>(field))
-                                     : Message::Other;
+      Message child = (tag & 7) == 2
+                          ? childOf(kind, static_cast<uint32_t>(field))
+                          : Message::Other;
       if (child == Message::Other) {
         out.append(reinterpret_cast<const char *>(data + start), at - start);
         continue;

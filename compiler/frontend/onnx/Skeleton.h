@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Skeleton.h - an ONNX file without the bytes of its tensors ----------===//
+//===- Skeleton.h - an ONNX file without the bytes of its tensors
+//----------===//
 //
 // Weights must stay in the mapped file. The protobuf parser copies every bytes
 // field, so the parser never sees them: a walk over the wire format copies the
@@ -20,7 +21,8 @@ namespace mtp::onnx {
 /// field of the file with such a number is dropped.
 namespace payload {
 inline constexpr uint32_t First = 200000;
-inline constexpr uint32_t Field = 200000;  ///< 9 raw_data, 4 float_data, 10 double_data
+inline constexpr uint32_t Field =
+    200000; ///< 9 raw_data, 4 float_data, 10 double_data
 inline constexpr uint32_t Offset = 200001; ///< bytes from the start of the file
 inline constexpr uint32_t Length = 200002; ///< bytes
 /// Smaller payloads stay in the skeleton.

@@ -32,20 +32,47 @@ const uint8_t *Tensor::data() const {
 bool dtypeOf(int64_t onnxType, DType &type) {
   using Proto = ::onnx::TensorProto;
   switch (onnxType) {
-  case Proto::FLOAT: type = DType::F32; return true;
-  case Proto::DOUBLE: type = DType::F64; return true;
-  case Proto::FLOAT16: type = DType::F16; return true;
-  case Proto::BFLOAT16: type = DType::BF16; return true;
-  case Proto::INT64: type = DType::I64; return true;
-  case Proto::INT32: type = DType::I32; return true;
-  case Proto::INT16: type = DType::I16; return true;
-  case Proto::INT8: type = DType::I8; return true;
-  case Proto::UINT64: type = DType::U64; return true;
-  case Proto::UINT32: type = DType::U32; return true;
-  case Proto::UINT16: type = DType::U16; return true;
-  case Proto::UINT8: type = DType::U8; return true;
-  case Proto::BOOL: type = DType::Bool; return true;
-  default: return false;
+  case Proto::FLOAT:
+    type = DType::F32;
+    return true;
+  case Proto::DOUBLE:
+    type = DType::F64;
+    return true;
+  case Proto::FLOAT16:
+    type = DType::F16;
+    return true;
+  case Proto::BFLOAT16:
+    type = DType::BF16;
+    return true;
+  case Proto::INT64:
+    type = DType::I64;
+    return true;
+  case Proto::INT32:
+    type = DType::I32;
+    return true;
+  case Proto::INT16:
+    type = DType::I16;
+    return true;
+  case Proto::INT8:
+    type = DType::I8;
+    return true;
+  case Proto::UINT64:
+    type = DType::U64;
+    return true;
+  case Proto::UINT32:
+    type = DType::U32;
+    return true;
+  case Proto::UINT16:
+    type = DType::U16;
+    return true;
+  case Proto::UINT8:
+    type = DType::U8;
+    return true;
+  case Proto::BOOL:
+    type = DType::Bool;
+    return true;
+  default:
+    return false;
   }
 }
 
@@ -73,7 +100,8 @@ void pack(const Values &values, std::string &bytes) {
 
 int64_t parseNumber(const std::string &value, const std::string &what) {
   int64_t number = 0;
-  auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), number);
+  auto [end, code] =
+      std::from_chars(value.data(), value.data() + value.size(), number);
   if (code != std::errc() || end != value.data() + value.size() || number < 0)
     failInput(what + " is '" + value + "', not a number of bytes");
   return number;
@@ -117,7 +145,8 @@ Tensor TensorReader::read(const ::onnx::TensorProto &proto) {
     tensor.shape.push_back(extent);
   }
   if (tensor.shape.size() > 64)
-    failInput(what + " has " + std::to_string(tensor.shape.size()) + " dimensions");
+    failInput(what + " has " + std::to_string(tensor.shape.size()) +
+              " dimensions");
   if (!dtypeOf(proto.data_type(), tensor.type)) {
     if (!proto.has_data_type() || proto.data_type() == 0)
       failInput(what + " has no element type");
@@ -127,14 +156,15 @@ Tensor TensorReader::read(const ::onnx::TensorProto &proto) {
   int64_t elements = 0, bytes = 0;
   if (!checkedProduct(tensor.shape, elements) ||
       !checkedMul(elements, byteSize(tensor.type), bytes))
-    failInput(what + " has shape " + text(tensor.shape) + ", more than 2^63 bytes");
+    failInput(what + " has shape " + text(tensor.shape) +
+              ", more than 2^63 bytes");
   if (proto.has_segment())
     failInput(what + " is stored in segments, which cannot be read");
-  int fields = (proto.has_raw_data() ? 1 : 0) + (proto.float_data_size() ? 1 : 0) +
-               (proto.int32_data_size() ? 1 : 0) + (proto.int64_data_size() ? 1 : 0) +
-               (proto.double_data_size() ? 1 : 0) + (proto.uint64_data_size() ? 1 : 0) +
-               (proto.string_data_size() ? 1 : 0) +
-               (hasMappedPayload(proto) ? 1 : 0);
+  int fields =
+      (proto.has_raw_data() ? 1 : 0) + (proto.float_data_size() ? 1 : 0) +
+      (proto.int32_data_size() ? 1 : 0) + (proto.int64_data_size() ? 1 : 0) +
+      (proto.double_data_size() ? 1 : 0) + (proto.uint64_data_size() ? 1 : 0) +
+      (proto.string_data_size() ? 1 : 0) + (hasMappedPayload(proto) ? 1 : 0);
   if (proto.data_location() == ::onnx::TensorProto::EXTERNAL) {
     if (fields)
       failInput(what + " has external data and data of its own");
@@ -175,10 +205,17 @@ bool TensorReader::readMapped(const ::onnx::TensorProto &proto, Tensor &tensor,
       continue;
     uint64_t value = unknown.field(i).varint();
     switch (unknown.field(i).number()) {
-    case payload::Field: field = value; break;
-    case payload::Offset: tensor.offset = value; break;
-    case payload::Length: length = value; break;
-    default: break;
+    case payload::Field:
+      field = value;
+      break;
+    case payload::Offset:
+      tensor.offset = value;
+      break;
+    case payload::Length:
+      length = value;
+      break;
+    default:
+      break;
     }
   }
   if (!field)
@@ -189,7 +226,8 @@ bool TensorReader::readMapped(const ::onnx::TensorProto &proto, Tensor &tensor,
     failInput(what + " has its data in the field of another type");
   if (length != bytes)
     failInput(what + " of shape " + text(tensor.shape) + " needs " +
-              std::to_string(bytes) + " bytes, its data has " + std::to_string(length));
+              std::to_string(bytes) + " bytes, its data has " +
+              std::to_string(length));
   tensor.bytes = bytes;
   tensor.file = model;
   return true;
@@ -199,7 +237,8 @@ void TensorReader::readTyped(const ::onnx::TensorProto &proto, Tensor &tensor) {
   std::string bytes;
   auto misplaced = [&](bool present) {
     if (!present)
-      failInput("tensor '" + tensor.name + "' has its data in the field of another type");
+      failInput("tensor '" + tensor.name +
+                "' has its data in the field of another type");
   };
   switch (tensor.type) {
   case DType::F32:
@@ -237,32 +276,39 @@ void TensorReader::readTyped(const ::onnx::TensorProto &proto, Tensor &tensor) {
   tensor.owned = std::make_shared<std::string>(std::move(bytes));
 }
 
-void TensorReader::readExternal(const ::onnx::TensorProto &proto, Tensor &tensor,
-                                uint64_t bytes) {
+void TensorReader::readExternal(const ::onnx::TensorProto &proto,
+                                Tensor &tensor, uint64_t bytes) {
   std::map<std::string, std::string> entries;
   for (const auto &entry : proto.external_data())
     if (!entries.emplace(entry.key(), entry.value()).second)
-      failInput("external data of '" + tensor.name + "' gives '" + entry.key() + "' twice");
-  std::string path = resolveExternalData(modelPath, entries["location"], tensor.name);
+      failInput("external data of '" + tensor.name + "' gives '" + entry.key() +
+                "' twice");
+  std::string path =
+      resolveExternalData(modelPath, entries["location"], tensor.name);
   auto &file = external[path];
   if (!file)
     file = MappedFile::open(path);
   std::string what = "external data of '" + tensor.name + "'";
   uint64_t offset = 0;
   if (entries.count("offset"))
-    offset = static_cast<uint64_t>(parseNumber(entries["offset"], "the offset of the " + what));
+    offset = static_cast<uint64_t>(
+        parseNumber(entries["offset"], "the offset of the " + what));
   if (entries.count("length")) {
-    int64_t length = parseNumber(entries["length"], "the length of the " + what);
+    int64_t length =
+        parseNumber(entries["length"], "the length of the " + what);
     if (static_cast<uint64_t>(length) != bytes)
       failInput(what + " has length " + std::to_string(length) + ", shape " +
-                text(tensor.shape) + " needs " + std::to_string(bytes) + " bytes");
+                text(tensor.shape) + " needs " + std::to_string(bytes) +
+                " bytes");
   }
   if (offset > file->size() || bytes > file->size() - offset)
     failInput(what + " ends at byte " +
-              std::to_string(static_cast<unsigned __int128>(offset) + bytes > UINT64_MAX
+              std::to_string(static_cast<unsigned __int128>(offset) + bytes >
+                                     UINT64_MAX
                                  ? UINT64_MAX
                                  : offset + bytes) +
-              ", '" + entries["location"] + "' has " + std::to_string(file->size()));
+              ", '" + entries["location"] + "' has " +
+              std::to_string(file->size()));
   tensor.file = file;
   tensor.offset = offset;
   tensor.bytes = bytes;

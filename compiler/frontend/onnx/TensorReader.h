@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- TensorReader.h - TensorProto to a checked reference -----------------===//
+//===- TensorReader.h - TensorProto to a checked reference
+//-----------------===//
 #ifndef MTP_COMPILER_FRONTEND_ONNX_TENSORREADER_H
 #define MTP_COMPILER_FRONTEND_ONNX_TENSORREADER_H
 
@@ -28,13 +29,16 @@ public:
   Tensor read(const ::onnx::TensorProto &proto);
 
 private:
-  void readExternal(const ::onnx::TensorProto &proto, Tensor &tensor, uint64_t bytes);
-  bool readMapped(const ::onnx::TensorProto &proto, Tensor &tensor, uint64_t bytes);
+  void readExternal(const ::onnx::TensorProto &proto, Tensor &tensor,
+                    uint64_t bytes);
+  bool readMapped(const ::onnx::TensorProto &proto, Tensor &tensor,
+                  uint64_t bytes);
   void readTyped(const ::onnx::TensorProto &proto, Tensor &tensor);
 
   std::shared_ptr<const MappedFile> model;
   std::string modelPath;
-  std::map<std::string, std::shared_ptr<const MappedFile>> external; ///< by resolved path
+  std::map<std::string, std::shared_ptr<const MappedFile>>
+      external; ///< by resolved path
 };
 
 } // namespace mtp::onnx

@@ -18,7 +18,8 @@ namespace {
 using Index = std::vector<int64_t>;
 using Operands = std::vector<Tensor>;
 /// Element `at` of result `number`.
-using Rule = std::function<double(Operation *, const Operands &, const Index &, unsigned)>;
+using Rule = std::function<double(Operation *, const Operands &, const Index &,
+                                  unsigned)>;
 
 int64_t flat(const Index &at, const std::vector<int64_t> &shape) {
   int64_t position = 0;
@@ -34,21 +35,31 @@ Index unflat(int64_t position, const std::vector<int64_t> &shape) {
   }
   return at;
 }
-double get(const Tensor &tensor, const Index &at) { return tensor.data.at(flat(at, tensor.shape)); }
+double get(const Tensor &tensor, const Index &at) {
+  return tensor.data.at(flat(at, tensor.shape));
+}
 double spread(const Tensor &tensor, const Index &at) { // numpy broadcast
   Index own;
   for (size_t d = 0; d < tensor.shape.size(); ++d)
-    own.push_back(tensor.shape[d] == 1 ? 0 : at[at.size() - tensor.shape.size() + d]);
+    own.push_back(
+        tensor.shape[d] == 1 ? 0 : at[at.size() - tensor.shape.size() + d]);
   return get(tensor, own);
 }
 
 Rule unary(std::function<double(double)> f) {
-  return [f](Operation *, const Operands &in, const Index &at, unsigned) { return f(get(in[0], at)); };
+  return [f](Operation *, const Operands &in, const Index &at, unsigned) {
+    return f(get(in[0], at));
+  };
 }
 Rule binary(std::function<double(double, double)> f) {
-  return [f](Operation *, const Operands &in, const Index &at, unsigned) { return f(spread(in[0], at), spread(in[1], at)); };
+  return [f](Operation *, const Operands &in, const Index &at, unsigned) {
+    return f(spread(in[0], at), spread(in[1], at));
+  };
 }
-bool isInteger(Value value) { return isa<IntegerType>(cast<RankedTensorType>(value.getType()).getElementType()); }
+bool isInteger(Value value) {
+  return isa<IntegerType>(
+      cast<RankedTensorType>(value.getType()).getElementType());
+}
 
 double divide(Operation *op, const Operands &in, const Index &at, unsigned) {
   double a = spread(in[0], at), b = spread(in[1], at);
@@ -66,18 +77,25 @@ double modulo(Operation *op, const Operands &in, const Index &at, unsigned) {
 double compare(Operation *op, const Operands &in, const Index &at, unsigned) {
   double a = spread(in[0], at), b = spread(in[1], at);
   switch (cast<CompareOp>(op).getPredicate()) {
-  case Compare::eq: return a == b;
-  case Compare::ne: return a != b;
-  case Compare::lt: return a < b;
-  case Compare::le: return a <= b;
-  case Compare::gt: return a > b;
-  case Compare::ge: return a >= b;
+  case Compare::eq:
+    return a == b;
+  case Compare::ne:
+    return a != b;
+  case Compare::lt:
+    return a < b;
+  case Compare::le:
+    return a <= b;
+  case Compare::gt:
+    return a > b;
+  case Compare::ge:
+    return a >= b;
   }
   return 0;
 }
 double convert(Operation *op, const Operands &in, const Index &at, unsigned) {
   double x = get(in[0], at);
-  auto type = dyn_cast<IntegerType>(cast<RankedTensorType>(op->getResult(0).getType()).getElementType());
+  auto type = dyn_cast<IntegerType>(
+      cast<RankedTensorType>(op->getResult(0).getType()).getElementType());
   if (!type)
     return x;
   if (type.getWidth() == 1)
@@ -93,7 +111,8 @@ double convert(Operation *op, const Operands &in, const Index &at, unsigned) {
 
 //===--- moves ------------------------------------------------------------===//
 
-double concatenated(Operation *op, const Operands &in, const Index &at, unsigned) {
+double concatenated(Operation *op, const Operands &in, const Index &at,
+                    unsigned) {
   Index own = at;
   int64_t dim = cast<ConcatOp>(op).getDim();
   for (const Tensor &tensor : in) {
@@ -123,25 +142,32 @@ double rotated(Operation *op, const Operands &in, const Index &at, unsigned) {
   angle.back() = rotary.getInterleaved() ? i / 2 : i % half;
   one.back() = rotary.getInterleaved() ? i - i % 2 : i % half;
   two.back() = rotary.getInterleaved() ? one.back() + 1 : one.back() + half;
-  double a = get(in[0], one), b = get(in[0], two), c = spread(in[1], angle), s = spread(in[2], angle);
+  double a = get(in[0], one), b = get(in[0], two), c = spread(in[1], angle),
+         s = spread(in[2], angle);
   return second ? b * c + a * s : a * c - b * s;
 }
-int64_t looked(double index, int64_t size) { return static_cast<int64_t>(index) + (index < 0 ? size : 0); }
+int64_t looked(double index, int64_t size) {
+  return static_cast<int64_t>(index) + (index < 0 ? size : 0);
+}
 double gathered(Operation *op, const Operands &in, const Index &at, unsigned) {
   int64_t dim = cast<GatherOp>(op).getDim();
   size_t count = in[1].shape.size();
   Index data(at.begin(), at.begin() + dim);
-  data.push_back(looked(get(in[1], Index(at.begin() + dim, at.begin() + dim + count)), in[0].shape[dim]));
+  data.push_back(
+      looked(get(in[1], Index(at.begin() + dim, at.begin() + dim + count)),
+             in[0].shape[dim]));
   data.insert(data.end(), at.begin() + dim + count, at.end());
   return get(in[0], data);
 }
-double gatheredElements(Operation *op, const Operands &in, const Index &at, unsigned) {
+double gatheredElements(Operation *op, const Operands &in, const Index &at,
+                        unsigned) {
   int64_t dim = cast<GatherElementsOp>(op).getDim();
   Index data = at;
   data[dim] = looked(get(in[1], at), in[0].shape[dim]);
   return get(in[0], data);
 }
-double gatheredNd(Operation *op, const Operands &in, const Index &at, unsigned) {
+double gatheredNd(Operation *op, const Operands &in, const Index &at,
+                  unsigned) {
   int64_t batch = cast<GatherNdOp>(op).getBatchDims();
   Index data(at.begin(), at.begin() + batch);
   for (int64_t i = 0; i < in[1].shape.back(); ++i) {
@@ -156,7 +182,8 @@ double gatheredNd(Operation *op, const Operands &in, const Index &at, unsigned) 
 //===--- rows -------------------------------------------------------------===//
 
 /// Calls `f` for all positions that differ from `at` only in `dims`.
-void overDims(const Tensor &tensor, Index at, const std::vector<int64_t> &dims, const std::function<void(double)> &f) {
+void overDims(const Tensor &tensor, Index at, const std::vector<int64_t> &dims,
+              const std::function<void(double)> &f) {
   int64_t count = 1;
   std::vector<int64_t> sizes;
   for (int64_t d : dims) {
@@ -181,7 +208,8 @@ Rule reduction(double start, std::function<double(double, double)> f) {
       next += !isReduced || keep;
     }
     double value = start;
-    overDims(in[0], own, std::vector<int64_t>(dims.begin(), dims.end()), [&](double x) { value = f(value, x); });
+    overDims(in[0], own, std::vector<int64_t>(dims.begin(), dims.end()),
+             [&](double x) { value = f(value, x); });
     return value;
   };
 }
@@ -189,7 +217,8 @@ double softmaxed(Operation *op, const Operands &in, const Index &at, unsigned) {
   int64_t dim = op->getAttrOfType<IntegerAttr>("dim").getInt();
   double top = -INFINITY, sum = 0;
   bool isNan = false;
-  overDims(in[0], at, {dim}, [&](double x) { top = std::max(top, x), isNan |= std::isnan(x); });
+  overDims(in[0], at, {dim},
+           [&](double x) { top = std::max(top, x), isNan |= std::isnan(x); });
   overDims(in[0], at, {dim}, [&](double x) { sum += std::exp(x - top); });
   if (isNan)
     return NAN;
@@ -204,17 +233,26 @@ double normed(Operation *op, const Operands &in, const Index &at, unsigned) {
   double count = 0, sum = 0, squares = 0;
   overDims(in[0], at, dims, [&](double x) { ++count, sum += x; });
   double mean = isa<LayerNormOp>(op) ? sum / count : 0;
-  overDims(in[0], at, dims, [&](double x) { squares += (x - mean) * (x - mean); });
+  overDims(in[0], at, dims,
+           [&](double x) { squares += (x - mean) * (x - mean); });
   double epsilon = op->getAttrOfType<FloatAttr>("epsilon").getValueAsDouble();
   Index inner(at.begin() + rank - dims.size(), at.end());
-  double y = (get(in[0], at) - mean) / std::sqrt(squares / count + epsilon) * get(in[1], inner);
+  double y = (get(in[0], at) - mean) / std::sqrt(squares / count + epsilon) *
+             get(in[1], inner);
   return in.size() > 2 ? y + get(in[2], inner) : y;
 }
 
-double maximum(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : std::max(a, b); }
-double minimum(double a, double b) { return std::isnan(a) ? a : std::isnan(b) ? b : std::min(a, b); }
+double maximum(double a, double b) {
+  return std::isnan(a) ? a : std::isnan(b) ? b : std::max(a, b);
+}
+double minimum(double a, double b) {
+  return std::isnan(a) ? a : std::isnan(b) ? b : std::min(a, b);
+}
 double gelu(double x, bool tanhForm) {
-  return tanhForm ? x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) / 2
+  return tanhForm ? x *
+                        (1 + std::tanh(std::sqrt(2 / M_PI) *
+                                       (x + 0.044715 * x * x * x))) /
+                        2
                   : x * (1 + std::erf(x / std::sqrt(2.0))) / 2;
 }
 
@@ -222,7 +260,8 @@ std::map<std::string, Rule> makeRules() {
   std::map<std::string, Rule> r;
   r["neg"] = unary([](double x) { return -x; });
   r["abs"] = unary([](double x) { return std::fabs(x); });
-  r["sign"] = unary([](double x) { return std::isnan(x) ? x : (x > 0) - (x < 0); });
+  r["sign"] =
+      unary([](double x) { return std::isnan(x) ? x : (x > 0) - (x < 0); });
   r["exp"] = unary([](double x) { return std::exp(x); });
   r["log"] = unary([](double x) { return std::log(x); });
   r["sqrt"] = unary([](double x) { return std::sqrt(x); });
@@ -231,7 +270,8 @@ std::map<std::string, Rule> makeRules() {
   r["erf"] = unary([](double x) { return std::erf(x); });
   r["tanh"] = unary([](double x) { return std::tanh(x); });
   r["sigmoid"] = unary([](double x) { return 1 / (1 + std::exp(-x)); });
-  r["relu"] = unary([](double x) { return std::isnan(x) ? x : std::max(x, 0.0); });
+  r["relu"] =
+      unary([](double x) { return std::isnan(x) ? x : std::max(x, 0.0); });
   r["silu"] = unary([](double x) { return x / (1 + std::exp(-x)); });
   r["sin"] = unary([](double x) { return std::sin(x); });
   r["cos"] = unary([](double x) { return std::cos(x); });
@@ -250,9 +290,12 @@ std::map<std::string, Rule> makeRules() {
   r["mul"] = binary([](double a, double b) { return a * b; });
   r["pow"] = binary([](double a, double b) { return std::pow(a, b); });
   r["fmod"] = binary([](double a, double b) { return std::fmod(a, b); });
-  r["and"] = binary([](double a, double b) -> double { return int64_t(a) & int64_t(b); });
-  r["or"] = binary([](double a, double b) -> double { return int64_t(a) | int64_t(b); });
-  r["xor"] = binary([](double a, double b) -> double { return int64_t(a) ^ int64_t(b); });
+  r["and"] = binary(
+      [](double a, double b) -> double { return int64_t(a) & int64_t(b); });
+  r["or"] = binary(
+      [](double a, double b) -> double { return int64_t(a) | int64_t(b); });
+  r["xor"] = binary(
+      [](double a, double b) -> double { return int64_t(a) ^ int64_t(b); });
   r["max"] = binary(maximum);
   r["min"] = binary(minimum);
   r["div"] = divide;
@@ -262,32 +305,40 @@ std::map<std::string, Rule> makeRules() {
   r["select"] = [](Operation *, const Operands &in, const Index &at, unsigned) {
     return spread(in[0], at) != 0 ? spread(in[1], at) : spread(in[2], at);
   };
-  r["broadcast"] = [](Operation *, const Operands &in, const Index &at, unsigned) { return spread(in[0], at); };
-  r["reshape"] = [](Operation *op, const Operands &in, const Index &at, unsigned) {
-    return in[0].data.at(flat(at, cast<RankedTensorType>(op->getResult(0).getType()).getShape().vec()));
+  r["broadcast"] = [](Operation *, const Operands &in, const Index &at,
+                      unsigned) { return spread(in[0], at); };
+  r["reshape"] = [](Operation *op, const Operands &in, const Index &at,
+                    unsigned) {
+    return in[0].data.at(flat(
+        at,
+        cast<RankedTensorType>(op->getResult(0).getType()).getShape().vec()));
   };
-  r["transpose"] = [](Operation *op, const Operands &in, const Index &at, unsigned) {
+  r["transpose"] = [](Operation *op, const Operands &in, const Index &at,
+                      unsigned) {
     Index own(at.size());
     for (auto [i, d] : llvm::enumerate(cast<TransposeOp>(op).getPerm()))
       own[d] = at[i];
     return get(in[0], own);
   };
-  r["strided_slice"] = [](Operation *op, const Operands &in, const Index &at, unsigned) {
+  r["strided_slice"] = [](Operation *op, const Operands &in, const Index &at,
+                          unsigned) {
     auto slice = cast<StridedSliceOp>(op);
     Index own = at;
-    own[slice.getDim()] = slice.getStart() + slice.getStep() * at[slice.getDim()];
+    own[slice.getDim()] =
+        slice.getStart() + slice.getStep() * at[slice.getDim()];
     return get(in[0], own);
   };
-  r["iota"] = [](Operation *op, const Operands &, const Index &at, unsigned) -> double {
-    return at[cast<IotaOp>(op).getDim()];
-  };
-  r["constant"] = [](Operation *op, const Operands &, const Index &at, unsigned) -> double {
+  r["iota"] = [](Operation *op, const Operands &, const Index &at,
+                 unsigned) -> double { return at[cast<IotaOp>(op).getDim()]; };
+  r["constant"] = [](Operation *op, const Operands &, const Index &at,
+                     unsigned) -> double {
     auto value = cast<DenseElementsAttr>(cast<ConstantOp>(op).getValue());
     int64_t i = flat(at, value.getType().getShape().vec());
     if (isa<FloatType>(value.getElementType()))
       return (value.value_begin<APFloat>() + i).operator*().convertToDouble();
     APInt integer = *(value.value_begin<APInt>() + i);
-    return integer.getBitWidth() == 1 ? integer.getZExtValue() : integer.getSExtValue();
+    return integer.getBitWidth() == 1 ? integer.getZExtValue()
+                                      : integer.getSExtValue();
   };
   r["concat"] = concatenated;
   r["pad"] = padded;
@@ -301,7 +352,8 @@ std::map<std::string, Rule> makeRules() {
   r["reduce_min"] = reduction(INFINITY, minimum);
   r["softmax"] = r["log_softmax"] = softmaxed;
   r["layer_norm"] = r["rms_norm"] = normed;
-  r["mask_tail"] = [](Operation *op, const Operands &in, const Index &at, unsigned) {
+  r["mask_tail"] = [](Operation *op, const Operands &in, const Index &at,
+                      unsigned) {
     auto mask = cast<spmd::MaskTailOp>(op);
     if (at[mask.getDim()] < in[1].data[0])
       return get(in[0], at);
@@ -309,19 +361,22 @@ std::map<std::string, Rule> makeRules() {
       return number.getValueAsDouble();
     return double(cast<IntegerAttr>(mask.getNeutral()).getInt());
   };
-  r["take_block"] = [](Operation *op, const Operands &in, const Index &at, unsigned) {
+  r["take_block"] = [](Operation *op, const Operands &in, const Index &at,
+                       unsigned) {
     int64_t dim = cast<spmd::TakeBlockOp>(op).getDim();
     Index own = at;
     own[dim] += in[1].data[0];
     return own[dim] < in[0].shape[dim] ? get(in[0], own) : 0;
   };
-  r["place_block"] = [](Operation *op, const Operands &in, const Index &at, unsigned) {
+  r["place_block"] = [](Operation *op, const Operands &in, const Index &at,
+                        unsigned) {
     int64_t dim = cast<spmd::PlaceBlockOp>(op).getDim();
     Index own = at;
     own[dim] -= in[1].data[0];
     return own[dim] >= 0 && own[dim] < in[2].data[0] ? get(in[0], own) : 0;
   };
-  r["keep_on_root"] = [](Operation *, const Operands &in, const Index &at, unsigned) {
+  r["keep_on_root"] = [](Operation *, const Operands &in, const Index &at,
+                         unsigned) {
     return in[1].data[0] == 0 ? get(in[0], at) : 0;
   };
   return r;
@@ -329,23 +384,28 @@ std::map<std::string, Rule> makeRules() {
 
 } // namespace
 
-std::vector<Tensor> mtp::test::interpret(Operation *op, const std::vector<Tensor> &operands) {
+std::vector<Tensor> mtp::test::interpret(Operation *op,
+                                         const std::vector<Tensor> &operands) {
   static const std::map<std::string, Rule> rules = makeRules();
   auto rule = rules.find(op->getName().stripDialect().str());
   if (rule == rules.end())
-    throw std::runtime_error("no rule for " + op->getName().getStringRef().str());
+    throw std::runtime_error("no rule for " +
+                             op->getName().getStringRef().str());
   std::vector<Tensor> results;
   for (OpResult result : op->getResults()) {
-    Tensor tensor{cast<RankedTensorType>(result.getType()).getShape().vec(), {}};
+    Tensor tensor{cast<RankedTensorType>(result.getType()).getShape().vec(),
+                  {}};
     tensor.data.resize(tensor.elements());
     for (int64_t i = 0; i < tensor.elements(); ++i)
-      tensor.data[i] = rule->second(op, operands, unflat(i, tensor.shape), result.getResultNumber());
+      tensor.data[i] = rule->second(op, operands, unflat(i, tensor.shape),
+                                    result.getResultNumber());
     results.push_back(std::move(tensor));
   }
   return results;
 }
 
-std::vector<Tensor> mtp::test::interpret(func::FuncOp func, const std::vector<Tensor> &arguments) {
+std::vector<Tensor> mtp::test::interpret(func::FuncOp func,
+                                         const std::vector<Tensor> &arguments) {
   llvm::DenseMap<Value, Tensor> values;
   for (auto [argument, tensor] : llvm::zip(func.getArguments(), arguments))
     values[argument] = tensor;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Interpreter.h - mtp ops, slowly, in double precision ----------------===//
+//===- Interpreter.h - mtp ops, slowly, in double precision
+//----------------===//
 #ifndef MTP_TEST_UNIT_CODEGEN_INTERPRETER_H
 #define MTP_TEST_UNIT_CODEGEN_INTERPRETER_H
 
@@ -24,10 +25,12 @@ struct Tensor {
 };
 
 /// Runs a func of mtp ops. Throws std::runtime_error on an op it does not know.
-std::vector<Tensor> interpret(mlir::func::FuncOp func, const std::vector<Tensor> &arguments);
+std::vector<Tensor> interpret(mlir::func::FuncOp func,
+                              const std::vector<Tensor> &arguments);
 
 /// The results of one op.
-std::vector<Tensor> interpret(mlir::Operation *op, const std::vector<Tensor> &operands);
+std::vector<Tensor> interpret(mlir::Operation *op,
+                              const std::vector<Tensor> &operands);
 
 } // namespace mtp::test
 

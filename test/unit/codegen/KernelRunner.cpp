@@ -23,15 +23,21 @@ using namespace mtp::test;
 
 namespace {
 
-int64_t bytesOf(Type type) { return std::max(1u, type.getIntOrFloatBitWidth() / 8); }
+int64_t bytesOf(Type type) {
+  return std::max(1u, type.getIntOrFloatBitWidth() / 8);
+}
 
-template <typename T> void put(char *at, T value) { std::memcpy(at, &value, sizeof(T)); }
+template <typename T> void put(char *at, T value) {
+  std::memcpy(at, &value, sizeof(T));
+}
 template <typename T> T take(const char *at) {
   T value;
   std::memcpy(&value, at, sizeof(T));
   return value;
 }
-const llvm::fltSemantics &semanticsOf(Type type) { return cast<FloatType>(type).getFloatSemantics(); }
+const llvm::fltSemantics &semanticsOf(Type type) {
+  return cast<FloatType>(type).getFloatSemantics();
+}
 
 void store(char *at, Type type, double value) {
   if (isa<FloatType>(type)) {
@@ -42,20 +48,29 @@ void store(char *at, Type type, double value) {
     std::memcpy(at, &bits, bytesOf(type));
     return;
   }
-  int64_t bits = type.isUnsignedInteger() ? static_cast<int64_t>(static_cast<uint64_t>(value)) : static_cast<int64_t>(value);
+  int64_t bits = type.isUnsignedInteger()
+                     ? static_cast<int64_t>(static_cast<uint64_t>(value))
+                     : static_cast<int64_t>(value);
   std::memcpy(at, &bits, bytesOf(type));
 }
 double load(const char *at, Type type) {
   uint64_t bits = 0;
   std::memcpy(&bits, at, bytesOf(type));
   if (isa<FloatType>(type))
-    return APFloat(semanticsOf(type), APInt(type.getIntOrFloatBitWidth(), bits)).convertToDouble();
+    return APFloat(semanticsOf(type), APInt(type.getIntOrFloatBitWidth(), bits))
+        .convertToDouble();
   APInt integer(bytesOf(type) * 8, bits);
-  return type.isUnsignedInteger() || type.isInteger(1) ? double(integer.getZExtValue()) : double(integer.getSExtValue());
+  return type.isUnsignedInteger() || type.isInteger(1)
+             ? double(integer.getZExtValue())
+             : double(integer.getSExtValue());
 }
 
-Type elementOf(Type tensor) { return cast<RankedTensorType>(tensor).getElementType(); }
-int64_t elementsOf(Type tensor) { return cast<RankedTensorType>(tensor).getNumElements(); }
+Type elementOf(Type tensor) {
+  return cast<RankedTensorType>(tensor).getElementType();
+}
+int64_t elementsOf(Type tensor) {
+  return cast<RankedTensorType>(tensor).getNumElements();
+}
 
 } // namespace
 
@@ -66,11 +81,13 @@ struct KernelRunner::Call {
   std::vector<char *> buffers;
   std::vector<int64_t> sizes;
 
-  Call(TypeRange inputs, TypeRange results, const std::vector<Tensor> &arguments) {
+  Call(TypeRange inputs, TypeRange results,
+       const std::vector<Tensor> &arguments) {
     for (auto [type, tensor] : llvm::zip(inputs, arguments)) {
       add(type, 0);
       for (int64_t i = 0; i < elementsOf(type); ++i)
-        store(buffers.back() + i * bytesOf(elementOf(type)), elementOf(type), tensor.data[i]);
+        store(buffers.back() + i * bytesOf(elementOf(type)), elementOf(type),
+              tensor.data[i]);
     }
     for (Type type : results)
       add(type, 0x5a);
@@ -78,7 +95,8 @@ struct KernelRunner::Call {
   void add(Type type, char fill) {
     sizes.push_back(elementsOf(type) * bytesOf(elementOf(type)));
     memory.push_back(std::make_unique<char[]>(sizes.back() + 2 * kGuard + 64));
-    std::memset(memory.back().get(), fill ? fill : 0x7f, sizes.back() + 2 * kGuard + 64);
+    std::memset(memory.back().get(), fill ? fill : 0x7f,
+                sizes.back() + 2 * kGuard + 64);
     auto address = reinterpret_cast<uintptr_t>(memory.back().get());
     buffers.push_back(reinterpret_cast<char *>((address + 63) / 64 * 64));
   }
@@ -86,16 +104,18 @@ struct KernelRunner::Call {
     for (size_t i = 0; i < buffers.size(); ++i)
       for (int64_t k = 1; k < kGuard; ++k)
         if (buffers[i][sizes[i] + k] != buffers[i][sizes[i]])
-          throw std::runtime_error("buffer " + std::to_string(i) + " was written past its end");
+          throw std::runtime_error("buffer " + std::to_string(i) +
+                                   " was written past its end");
   }
 };
 
 KernelRunner::KernelRunner(ModuleOp source) {
   std::string messages;
-  ScopedDiagnosticHandler handler(source.getContext(), [&](Diagnostic &diagnostic) {
-    messages += diagnostic.str() + "\n";
-    return success();
-  });
+  ScopedDiagnosticHandler handler(source.getContext(),
+                                  [&](Diagnostic &diagnostic) {
+                                    messages += diagnostic.str() + "\n";
+                                    return success();
+                                  });
   module = std::make_unique<KernelModule>(source.getContext());
   for (auto func : source.getOps<func::FuncOp>()) {
     KernelInfo info;
@@ -131,13 +151,16 @@ void KernelRunner::compile() {
   if (!checkSharedObject(compiled.bytes, MTP_KERNELS_SYMBOL, error))
     throw std::runtime_error(error);
   int file = memfd_create("kernels", MFD_CLOEXEC);
-  if (write(file, compiled.bytes.data(), compiled.bytes.size()) != static_cast<ssize_t>(compiled.bytes.size()))
+  if (write(file, compiled.bytes.data(), compiled.bytes.size()) !=
+      static_cast<ssize_t>(compiled.bytes.size()))
     throw std::runtime_error("memory file");
-  handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(),
+                  RTLD_NOW | RTLD_LOCAL);
   close(file);
   if (!handle)
     throw std::runtime_error(dlerror());
-  table = reinterpret_cast<MtpKernelsEntry>(dlsym(handle, MTP_KERNELS_SYMBOL))();
+  table =
+      reinterpret_cast<MtpKernelsEntry>(dlsym(handle, MTP_KERNELS_SYMBOL))();
 }
 
 KernelRunner::~KernelRunner() {
@@ -145,45 +168,60 @@ KernelRunner::~KernelRunner() {
     dlclose(handle);
 }
 
-std::vector<Tensor> KernelRunner::run(func::FuncOp func, const std::vector<Tensor> &arguments, int slices) {
-  return run(indexOf(func), func.getArgumentTypes(), func.getResultTypes(), arguments, slices);
+std::vector<Tensor> KernelRunner::run(func::FuncOp func,
+                                      const std::vector<Tensor> &arguments,
+                                      int slices) {
+  return run(indexOf(func), func.getArgumentTypes(), func.getResultTypes(),
+             arguments, slices);
 }
 
-std::vector<Tensor> KernelRunner::run(int index, TypeRange inputs, TypeRange results,
-                                      const std::vector<Tensor> &arguments, int slices) {
+std::vector<Tensor> KernelRunner::run(int index, TypeRange inputs,
+                                      TypeRange results,
+                                      const std::vector<Tensor> &arguments,
+                                      int slices) {
   Call call(inputs, results, arguments);
   lastFault = 0;
-  MtpRank rank{MTP_ABI_VERSION, mathTable(), nullptr, 0, 0, nullptr, &lastFault};
+  MtpRank rank{MTP_ABI_VERSION, mathTable(), nullptr, 0, 0,
+               nullptr,         &lastFault};
   int64_t count = module->kernels()[index].count;
   for (int i = 0; i < slices; ++i)
-    table->kernels[index](&rank, call.buffers.data(), count * i / slices, count * (i + 1) / slices);
+    table->kernels[index](&rank, call.buffers.data(), count * i / slices,
+                          count * (i + 1) / slices);
   call.checkGuards();
   std::vector<Tensor> tensors;
   size_t buffer = inputs.size();
   for (Type type : results) {
     Tensor tensor{cast<RankedTensorType>(type).getShape().vec(), {}};
     for (int64_t i = 0; i < elementsOf(type); ++i)
-      tensor.data.push_back(load(call.buffers[buffer] + i * bytesOf(elementOf(type)), elementOf(type)));
+      tensor.data.push_back(
+          load(call.buffers[buffer] + i * bytesOf(elementOf(type)),
+               elementOf(type)));
     tensors.push_back(std::move(tensor));
     ++buffer;
   }
   return tensors;
 }
 
-double KernelRunner::time(func::FuncOp func, const std::vector<Tensor> &arguments) {
+double KernelRunner::time(func::FuncOp func,
+                          const std::vector<Tensor> &arguments) {
   Call call(func.getArgumentTypes(), func.getResultTypes(), arguments);
   int index = indexOf(func);
-  MtpRank rank{MTP_ABI_VERSION, mathTable(), nullptr, 0, 0, nullptr, &lastFault};
+  MtpRank rank{MTP_ABI_VERSION, mathTable(), nullptr, 0, 0,
+               nullptr,         &lastFault};
   double best = 1e9;
   for (int i = 0; i < 200; ++i) {
     auto start = std::chrono::steady_clock::now();
-    table->kernels[index](&rank, call.buffers.data(), 0, module->kernels()[index].count);
-    best = std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    table->kernels[index](&rank, call.buffers.data(), 0,
+                          module->kernels()[index].count);
+    best = std::min(best, std::chrono::duration<double, std::milli>(
+                              std::chrono::steady_clock::now() - start)
+                              .count());
   }
   return best;
 }
 
-std::vector<Tensor> mtp::test::randomArguments(func::FuncOp func, uint64_t seed) {
+std::vector<Tensor> mtp::test::randomArguments(func::FuncOp func,
+                                               uint64_t seed) {
   std::mt19937_64 generator(seed);
   std::normal_distribution<double> normal;
   std::vector<Tensor> result;
@@ -212,7 +250,8 @@ std::vector<Tensor> mtp::test::randomArguments(func::FuncOp func, uint64_t seed)
   return result;
 }
 
-std::string mtp::test::difference(const Tensor &actual, const Tensor &expected, double tolerance) {
+std::string mtp::test::difference(const Tensor &actual, const Tensor &expected,
+                                  double tolerance) {
   double scale = 1;
   for (double x : expected.data)
     if (std::isfinite(x))

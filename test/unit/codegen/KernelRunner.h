@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- KernelRunner.h - compiles, loads and runs kernels -------------------===//
+//===- KernelRunner.h - compiles, loads and runs kernels
+//-------------------===//
 #ifndef MTP_TEST_UNIT_CODEGEN_KERNELRUNNER_H
 #define MTP_TEST_UNIT_CODEGEN_KERNELRUNNER_H
 
@@ -18,12 +19,15 @@ public:
   /// Throws std::runtime_error with the diagnostics if anything fails.
   explicit KernelRunner(mlir::ModuleOp module);
   /// The kernels of the given spmd.fused ops.
-  KernelRunner(mlir::MLIRContext *context, llvm::ArrayRef<mlir::Operation *> fused);
+  KernelRunner(mlir::MLIRContext *context,
+               llvm::ArrayRef<mlir::Operation *> fused);
   ~KernelRunner();
 
   /// Runs kernel `index` of `func` in `slices` slices.
-  std::vector<Tensor> run(mlir::func::FuncOp func, const std::vector<Tensor> &arguments, int slices = 3);
-  std::vector<Tensor> run(int index, mlir::TypeRange inputs, mlir::TypeRange results,
+  std::vector<Tensor> run(mlir::func::FuncOp func,
+                          const std::vector<Tensor> &arguments, int slices = 3);
+  std::vector<Tensor> run(int index, mlir::TypeRange inputs,
+                          mlir::TypeRange results,
                           const std::vector<Tensor> &arguments, int slices);
   /// Milliseconds of one run, best of several.
   double time(mlir::func::FuncOp func, const std::vector<Tensor> &arguments);
@@ -31,7 +35,9 @@ public:
   int64_t fault() const { return lastFault; }
   const KernelModule &kernels() const { return *module; }
   const KernelObject &object() const { return compiled; }
-  int indexOf(mlir::func::FuncOp func) const { return indices.at(func.getName().str()); }
+  int indexOf(mlir::func::FuncOp func) const {
+    return indices.at(func.getName().str());
+  }
   int indexOf(mlir::Operation *fused) const { return fusedIndices.at(fused); }
 
 private:
@@ -52,7 +58,8 @@ std::vector<Tensor> randomArguments(mlir::func::FuncOp func, uint64_t seed);
 
 /// Empty if both agree within `tolerance` (against the larger of 1 and the
 /// largest magnitude), else what differs.
-std::string difference(const Tensor &actual, const Tensor &expected, double tolerance);
+std::string difference(const Tensor &actual, const Tensor &expected,
+                       double tolerance);
 
 } // namespace mtp::test
 

@@ -18,25 +18,33 @@ using Shape = SmallVector<int64_t>;
 class Generator {
 public:
   Generator(func::FuncOp func, uint64_t seed, std::set<std::string> &covered)
-      : func(func), builder(OpBuilder::atBlockEnd(func.addEntryBlock())), loc(func.getLoc()), random(seed),
-        covered(covered) {}
+      : func(func), builder(OpBuilder::atBlockEnd(func.addEntryBlock())),
+        loc(func.getLoc()), random(seed), covered(covered) {}
 
   void run(int ops, bool several);
 
 private:
-  int64_t pick(int64_t low, int64_t high) { return low + int64_t(random() % uint64_t(high - low + 1)); }
+  int64_t pick(int64_t low, int64_t high) {
+    return low + int64_t(random() % uint64_t(high - low + 1));
+  }
   bool chance(int percent) { return pick(1, 100) <= percent; }
-  Shape shapeOf(Value value) { return Shape(cast<RankedTensorType>(value.getType()).getShape()); }
+  Shape shapeOf(Value value) {
+    return Shape(cast<RankedTensorType>(value.getType()).getShape());
+  }
   RankedTensorType typeOf(ArrayRef<int64_t> shape, Type element = {}) {
-    return RankedTensorType::get(shape, element ? element : Type(builder.getF32Type()));
+    return RankedTensorType::get(shape, element ? element
+                                                : Type(builder.getF32Type()));
   }
   Value argument(RankedTensorType type, int64_t below = 0) {
     (void)func.insertArgument(func.getNumArguments(), type, {}, loc);
     if (below)
-      func.setArgAttr(func.getNumArguments() - 1, "mtp.below", builder.getI64IntegerAttr(below));
+      func.setArgAttr(func.getNumArguments() - 1, "mtp.below",
+                      builder.getI64IntegerAttr(below));
     return func.getArguments().back();
   }
-  Value scalar(int64_t below) { return argument(typeOf({}, builder.getI64Type()), below); }
+  Value scalar(int64_t below) {
+    return argument(typeOf({}, builder.getI64Type()), below);
+  }
   /// A value computed before, rather a late one.
   Value any() {
     size_t last = values.size() - 1;
@@ -44,8 +52,10 @@ private:
   }
   /// Something that broadcasts to `shape`.
   Value operandFor(const Shape &shape);
-  template <typename Op, typename... Args> Value create(ArrayRef<int64_t> shape, Args &&...args) {
-    auto op = Op::create(builder, loc, typeOf(shape), std::forward<Args>(args)...);
+  template <typename Op, typename... Args>
+  Value create(ArrayRef<int64_t> shape, Args &&...args) {
+    auto op =
+        Op::create(builder, loc, typeOf(shape), std::forward<Args>(args)...);
     covered.insert(op->getName().stripDialect().str());
     return op->getResult(0);
   }
@@ -81,11 +91,13 @@ Value Generator::operandFor(const Shape &shape) {
   if (chance(30)) {
     auto type = typeOf(own);
     if (chance(50))
-      return ConstantOp::create(builder, loc, DenseElementsAttr::get(type, 0.25f));
+      return ConstantOp::create(builder, loc,
+                                DenseElementsAttr::get(type, 0.25f));
     SmallVector<float> elements;
     for (int64_t i = 0; i < type.getNumElements(); ++i)
       elements.push_back(float(i % 7) / 4 - 0.5f);
-    return ConstantOp::create(builder, loc, DenseElementsAttr::get(type, ArrayRef<float>(elements)));
+    return ConstantOp::create(
+        builder, loc, DenseElementsAttr::get(type, ArrayRef<float>(elements)));
   }
   return argument(typeOf(own));
 }
@@ -93,21 +105,37 @@ Value Generator::operandFor(const Shape &shape) {
 Value Generator::elementwise(Value x) {
   Shape shape = shapeOf(x);
   switch (pick(0, 16)) {
-  case 0: return create<AddOp>(shape, x, operandFor(shape));
-  case 1: return create<SubOp>(shape, operandFor(shape), x);
-  case 2: return near(create<MulOp>(shape, x, operandFor(shape)));
-  case 3: return create<MaxOp>(shape, x, operandFor(shape));
-  case 4: return create<MinOp>(shape, x, operandFor(shape));
-  case 5: return near(x);
-  case 6: return create<ExpOp>(shape, near(x));
-  case 7: return create<SigmoidOp>(shape, x);
-  case 8: return create<GeluOp>(shape, x, chance(50) ? builder.getUnitAttr() : UnitAttr());
-  case 9: return create<SiluOp>(shape, x);
-  case 10: return create<ReluOp>(shape, x);
-  case 11: return create<NegOp>(shape, x);
-  case 12: return create<AbsOp>(shape, x);
-  case 13: return create<DivOp>(shape, x, create<ExpOp>(shape, near(x)));
-  case 14: return create<ErfOp>(shape, x);
+  case 0:
+    return create<AddOp>(shape, x, operandFor(shape));
+  case 1:
+    return create<SubOp>(shape, operandFor(shape), x);
+  case 2:
+    return near(create<MulOp>(shape, x, operandFor(shape)));
+  case 3:
+    return create<MaxOp>(shape, x, operandFor(shape));
+  case 4:
+    return create<MinOp>(shape, x, operandFor(shape));
+  case 5:
+    return near(x);
+  case 6:
+    return create<ExpOp>(shape, near(x));
+  case 7:
+    return create<SigmoidOp>(shape, x);
+  case 8:
+    return create<GeluOp>(shape, x,
+                          chance(50) ? builder.getUnitAttr() : UnitAttr());
+  case 9:
+    return create<SiluOp>(shape, x);
+  case 10:
+    return create<ReluOp>(shape, x);
+  case 11:
+    return create<NegOp>(shape, x);
+  case 12:
+    return create<AbsOp>(shape, x);
+  case 13:
+    return create<DivOp>(shape, x, create<ExpOp>(shape, near(x)));
+  case 14:
+    return create<ErfOp>(shape, x);
   case 15: {
     Shape mask = shape;
     for (int64_t &size : mask)
@@ -122,8 +150,12 @@ Value Generator::elementwise(Value x) {
     int64_t dim = pick(0, shape.size() - 1);
     auto type = typeOf(shape, builder.getI64Type());
     Value iota = IotaOp::create(builder, loc, type, dim);
-    Value bound = ConstantOp::create(builder, loc, DenseElementsAttr::get(typeOf({}, builder.getI64Type()), pick(0, 4)));
-    Value mask = CompareOp::create(builder, loc, typeOf(shape, builder.getI1Type()), Compare::le, iota, bound);
+    Value bound = ConstantOp::create(
+        builder, loc,
+        DenseElementsAttr::get(typeOf({}, builder.getI64Type()), pick(0, 4)));
+    Value mask =
+        CompareOp::create(builder, loc, typeOf(shape, builder.getI1Type()),
+                          Compare::le, iota, bound);
     covered.insert({"iota", "compare"});
     return create<SelectOp>(shape, mask, x, operandFor(shape));
   }
@@ -132,7 +164,8 @@ Value Generator::elementwise(Value x) {
 
 Value Generator::move(Value x) {
   Shape shape = shapeOf(x);
-  int64_t rank = shape.size(), total = cast<RankedTensorType>(x.getType()).getNumElements();
+  int64_t rank = shape.size(),
+          total = cast<RankedTensorType>(x.getType()).getNumElements();
   if (rank == 0)
     return create<BroadcastOp>({pick(1, 4), pick(1, 4)}, x);
   int64_t dim = pick(0, rank - 1);
@@ -171,8 +204,10 @@ Value Generator::move(Value x) {
     return create<BroadcastOp>(result, x);
   }
   case 3: {
-    int64_t step = pick(1, 2) * (chance(30) ? -1 : 1), start = pick(0, shape[dim] - 1);
-    int64_t room = step > 0 ? (shape[dim] - 1 - start) / step + 1 : start / -step + 1;
+    int64_t step = pick(1, 2) * (chance(30) ? -1 : 1),
+            start = pick(0, shape[dim] - 1);
+    int64_t room =
+        step > 0 ? (shape[dim] - 1 - start) / step + 1 : start / -step + 1;
     Shape result = shape;
     result[dim] = pick(1, room);
     return create<StridedSliceOp>(result, x, dim, start, step);
@@ -197,7 +232,8 @@ Value Generator::move(Value x) {
         low[d] = pick(0, 2), high[d] = pick(0, 2);
         result[d] += low[d] + high[d];
       }
-    return create<PadOp>(result, x, builder.getF64FloatAttr(0.5), builder.getDenseI64ArrayAttr(low),
+    return create<PadOp>(result, x, builder.getF64FloatAttr(0.5),
+                         builder.getDenseI64ArrayAttr(low),
                          builder.getDenseI64ArrayAttr(high));
   }
   default: {
@@ -209,7 +245,8 @@ Value Generator::move(Value x) {
     if (rank > 1)
       angle[0] = 1;
     Value c = argument(typeOf(angle)), s = argument(typeOf(angle));
-    return near(create<RotaryOp>(shape, x, c, s, chance(50) ? builder.getUnitAttr() : UnitAttr()));
+    return near(create<RotaryOp>(
+        shape, x, c, s, chance(50) ? builder.getUnitAttr() : UnitAttr()));
   }
   }
 }
@@ -226,11 +263,15 @@ Value Generator::look(Value x) {
     Shape result(shape.begin(), shape.begin() + dim);
     result.append(indices);
     result.append(shape.begin() + dim + 1, shape.end());
-    return create<GatherOp>(result, x, argument(typeOf(indices, builder.getI64Type()), shape[dim]), dim);
+    return create<GatherOp>(
+        result, x, argument(typeOf(indices, builder.getI64Type()), shape[dim]),
+        dim);
   }
   Shape result = shape;
   result[dim] = pick(1, 4);
-  return create<GatherElementsOp>(result, x, argument(typeOf(result, builder.getI64Type()), shape[dim]), dim);
+  return create<GatherElementsOp>(
+      result, x, argument(typeOf(result, builder.getI64Type()), shape[dim]),
+      dim);
 }
 
 Value Generator::row(Value x) {
@@ -240,15 +281,21 @@ Value Generator::row(Value x) {
     return near(x);
   auto epsilon = builder.getF64FloatAttr(0.01);
   switch (pick(0, 5)) {
-  case 0: return create<SoftmaxOp>(shape, x, chance(70) ? rank - 1 : pick(0, rank - 1));
-  case 1: return create<LogSoftmaxOp>(shape, x, chance(70) ? rank - 1 : pick(0, rank - 1));
+  case 0:
+    return create<SoftmaxOp>(shape, x,
+                             chance(70) ? rank - 1 : pick(0, rank - 1));
+  case 1:
+    return create<LogSoftmaxOp>(shape, x,
+                                chance(70) ? rank - 1 : pick(0, rank - 1));
   case 2: {
     int64_t k = pick(1, rank);
     auto type = typeOf(ArrayRef<int64_t>(shape).take_back(k));
     Value scale = argument(type), bias = chance(50) ? argument(type) : Value();
     return create<LayerNormOp>(shape, x, scale, bias, epsilon);
   }
-  case 3: return create<RmsNormOp>(shape, x, argument(typeOf({shape.back()})), epsilon);
+  case 3:
+    return create<RmsNormOp>(shape, x, argument(typeOf({shape.back()})),
+                             epsilon);
   default: {
     SmallVector<int64_t> dims;
     for (int64_t d = 0; d < rank; ++d)
@@ -266,10 +313,14 @@ Value Generator::row(Value x) {
     }
     auto attr = builder.getDenseI64ArrayAttr(dims);
     switch (pick(0, 3)) {
-    case 0: return near(create<ReduceSumOp>(result, x, attr, keep));
-    case 1: return create<ReduceMaxOp>(result, x, attr, keep);
-    case 2: return create<ReduceMinOp>(result, x, attr, keep);
-    default: return create<ReduceProdOp>(result, near(x), attr, keep);
+    case 0:
+      return near(create<ReduceSumOp>(result, x, attr, keep));
+    case 1:
+      return create<ReduceMaxOp>(result, x, attr, keep);
+    case 2:
+      return create<ReduceMinOp>(result, x, attr, keep);
+    default:
+      return create<ReduceProdOp>(result, near(x), attr, keep);
     }
   }
   }
@@ -282,14 +333,21 @@ Value Generator::block(Value x) {
   int64_t dim = pick(0, shape.size() - 1);
   Shape result = shape;
   switch (pick(0, 3)) {
-  case 0: return create<spmd::MaskTailOp>(shape, x, scalar(shape[dim] + 1), builder.getI64IntegerAttr(dim),
-                                          builder.getF32FloatAttr(0.5));
-  case 1: result[dim] = pick(1, shape[dim]);
-    return create<spmd::TakeBlockOp>(result, x, scalar(shape[dim] + 2), builder.getI64IntegerAttr(dim));
-  case 2: result[dim] = shape[dim] + pick(0, 4);
-    return create<spmd::PlaceBlockOp>(result, x, scalar(result[dim] - shape[dim] + 1), scalar(shape[dim] + 1),
-                                      builder.getI64IntegerAttr(dim));
-  default: return create<spmd::KeepOnRootOp>(shape, x, scalar(2));
+  case 0:
+    return create<spmd::MaskTailOp>(shape, x, scalar(shape[dim] + 1),
+                                    builder.getI64IntegerAttr(dim),
+                                    builder.getF32FloatAttr(0.5));
+  case 1:
+    result[dim] = pick(1, shape[dim]);
+    return create<spmd::TakeBlockOp>(result, x, scalar(shape[dim] + 2),
+                                     builder.getI64IntegerAttr(dim));
+  case 2:
+    result[dim] = shape[dim] + pick(0, 4);
+    return create<spmd::PlaceBlockOp>(
+        result, x, scalar(result[dim] - shape[dim] + 1), scalar(shape[dim] + 1),
+        builder.getI64IntegerAttr(dim));
+  default:
+    return create<spmd::KeepOnRootOp>(shape, x, scalar(2));
   }
 }
 
@@ -301,7 +359,11 @@ void Generator::run(int ops, bool several) {
   for (int i = 0; i < ops; ++i) {
     Value x = any(), y;
     int64_t kind = pick(0, 99);
-    y = kind < 40 ? elementwise(x) : kind < 70 ? move(x) : kind < 78 ? look(x) : kind < 92 ? row(x) : block(x);
+    y = kind < 40   ? elementwise(x)
+        : kind < 70 ? move(x)
+        : kind < 78 ? look(x)
+        : kind < 92 ? row(x)
+                    : block(x);
     if (cast<RankedTensorType>(y.getType()).getNumElements() <= 4096)
       values.push_back(y);
   }
@@ -313,21 +375,25 @@ void Generator::run(int ops, bool several) {
   } else {
     results.push_back(values.back());
     for (Value value : values)
-      if (value.getDefiningOp() && value != values.back() && shapeOf(value) == shapeOf(values.back()) && chance(40))
+      if (value.getDefiningOp() && value != values.back() &&
+          shapeOf(value) == shapeOf(values.back()) && chance(40))
         results.push_back(value);
   }
   if (results.empty() || !results.back().getDefiningOp())
     results = {near(values.back())};
   func::ReturnOp::create(builder, loc, results);
-  func.setFunctionType(builder.getFunctionType(func.getBody().getArgumentTypes(), ValueRange(results).getTypes()));
+  func.setFunctionType(builder.getFunctionType(
+      func.getBody().getArgumentTypes(), ValueRange(results).getTypes()));
 }
 
 } // namespace
 
-func::FuncOp mtp::test::randomRegion(ModuleOp module, const std::string &name, uint64_t seed, int ops, bool several,
+func::FuncOp mtp::test::randomRegion(ModuleOp module, const std::string &name,
+                                     uint64_t seed, int ops, bool several,
                                      std::set<std::string> &covered) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  auto func = func::FuncOp::create(builder, module.getLoc(), name, builder.getFunctionType({}, {}));
+  auto func = func::FuncOp::create(builder, module.getLoc(), name,
+                                   builder.getFunctionType({}, {}));
   Generator(func, seed, covered).run(ops, several);
   return func;
 }

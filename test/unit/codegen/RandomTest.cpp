@@ -17,7 +17,8 @@ using namespace mtp::test;
 
 namespace {
 
-constexpr double kTolerance = 2e-4; // norms of nearly equal elements amplify rounding
+constexpr double kTolerance =
+    2e-4; // norms of nearly equal elements amplify rounding
 
 int count(int normal) {
   const char *scale = getenv("MTP_TEST_SCALE");
@@ -45,10 +46,12 @@ std::string text(func::FuncOp func) {
 
 TEST(RandomRegions, KernelsAgreeWithTheInterpreter) {
   auto context = makeContext();
-  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context.get()));
+  OwningOpRef<ModuleOp> module =
+      ModuleOp::create(UnknownLoc::get(context.get()));
   std::set<std::string> covered;
   for (int i = 0; i < count(200); ++i)
-    randomRegion(*module, "random" + std::to_string(i), firstSeed() + i, 2 + i % 12, false, covered);
+    randomRegion(*module, "random" + std::to_string(i), firstSeed() + i,
+                 2 + i % 12, false, covered);
   ASSERT_TRUE(succeeded(verify(*module)));
   KernelRunner runner(*module);
   for (auto func : module->getOps<func::FuncOp>()) {
@@ -57,7 +60,9 @@ TEST(RandomRegions, KernelsAgreeWithTheInterpreter) {
     auto actual = runner.run(func, arguments);
     EXPECT_EQ(runner.fault(), 0);
     for (size_t i = 0; i < expected.size(); ++i)
-      ASSERT_EQ(difference(actual[i], expected[i], kTolerance), "") << "result " << i << " of\n" << text(func);
+      ASSERT_EQ(difference(actual[i], expected[i], kTolerance), "")
+          << "result " << i << " of\n"
+          << text(func);
   }
 }
 
@@ -72,7 +77,8 @@ TEST(RandomRegions, FusedProgramsAgreeWithTheInterpreter) {
   std::vector<Operation *> fused;
   for (int i = 0; i < count(150); ++i) {
     modules.push_back(ModuleOp::create(UnknownLoc::get(context.get())));
-    auto func = randomRegion(*modules.back(), "main", firstSeed() + 5000 + i, 4 + i % 24, true, covered);
+    auto func = randomRegion(*modules.back(), "main", firstSeed() + 5000 + i,
+                             4 + i % 24, true, covered);
     texts.push_back(text(func));
     arguments.push_back(randomArguments(func, 7));
     expected.push_back(interpret(func, arguments.back()));
@@ -102,17 +108,22 @@ TEST(RandomRegions, FusedProgramsAgreeWithTheInterpreter) {
         break;
       }
       auto results = isa<spmd::FusedOp>(op)
-                         ? runner.run(runner.indexOf(&op), op.getOperandTypes(), op.getResultTypes(), operands, 2)
+                         ? runner.run(runner.indexOf(&op), op.getOperandTypes(),
+                                      op.getResultTypes(), operands, 2)
                          : interpret(&op, operands);
       for (auto [result, tensor] : llvm::zip(op.getResults(), results))
         values[result] = tensor;
     }
     for (size_t i = 0; i < actual.size(); ++i)
       ASSERT_EQ(difference(actual[i], expected[m][i], kTolerance), "")
-          << "result " << i << " of\n" << texts[m] << "fused\n" << text(func);
+          << "result " << i << " of\n"
+          << texts[m] << "fused\n"
+          << text(func);
   }
   // Every op of the generator has occurred.
-  for (const char *name : {"softmax", "layer_norm", "rms_norm", "rotary", "concat", "pad", "gather", "gather_elements",
-                           "take_block", "place_block", "mask_tail", "keep_on_root", "transpose", "reshape"})
+  for (const char *name :
+       {"softmax", "layer_norm", "rms_norm", "rotary", "concat", "pad",
+        "gather", "gather_elements", "take_block", "place_block", "mask_tail",
+        "keep_on_root", "transpose", "reshape"})
     EXPECT_TRUE(covered.count(name)) << name;
 }

@@ -23,8 +23,11 @@ protected:
     request.cacheDir = (folder / "cache").string();
     request.model = (folder / "model.onnx").string();
     write(request.model, "weights");
-    result.weights.push_back({"w", "tp = S(1)", "column parallel", {8, 4}, 128, 64});
-    result.collectives.push_back({"reduce_from", "all_reduce", "tp", "f32", "forward", "mm", "sum", "mm", 1, 64, 64, 2.5, "", 0});
+    result.weights.push_back(
+        {"w", "tp = S(1)", "column parallel", {8, 4}, 128, 64});
+    result.collectives.push_back({"reduce_from", "all_reduce", "tp", "f32",
+                                  "forward", "mm", "sum", "mm", 1, 64, 64, 2.5,
+                                  "", 0});
     result.parameters = {{{"name", "w"}}};
     result.explain = "because";
     result.artifact.mesh = "tp=1";
@@ -33,10 +36,18 @@ protected:
   }
   void TearDown() override { fs::remove_all(folder); }
 
-  static void write(const fs::path &path, const std::string &text) { std::ofstream(path, std::ios::binary) << text; }
-  std::vector<ReadFile> files() const { return {{request.model, *hashFile(request.model)}}; }
-  std::string key() const { return *Cache::key(request, *hashFile(request.model), {"avx2"}); }
-  fs::path entry() const { return fs::path(request.cacheDir) / (key() + ".mtpc"); }
+  static void write(const fs::path &path, const std::string &text) {
+    std::ofstream(path, std::ios::binary) << text;
+  }
+  std::vector<ReadFile> files() const {
+    return {{request.model, *hashFile(request.model)}};
+  }
+  std::string key() const {
+    return *Cache::key(request, *hashFile(request.model), {"avx2"});
+  }
+  fs::path entry() const {
+    return fs::path(request.cacheDir) / (key() + ".mtpc");
+  }
 
   fs::path folder;
   CompileRequest request;
@@ -51,7 +62,8 @@ TEST_F(CacheTest, GivesBackWhatWasStored) {
   ASSERT_TRUE(cache.usable());
   EXPECT_FALSE(cache.load(key(), loaded, warnings));
   cache.store(key(), files(), result, warnings);
-  ASSERT_TRUE(cache.load(key(), loaded, warnings)) << testing::PrintToString(warnings);
+  ASSERT_TRUE(cache.load(key(), loaded, warnings))
+      << testing::PrintToString(warnings);
   EXPECT_TRUE(loaded.cacheHit);
   EXPECT_EQ(loaded.weights[0].how, "column parallel");
   EXPECT_EQ(loaded.collectives[0].timeUs, 2.5);
@@ -84,7 +96,8 @@ TEST_F(CacheTest, DamagedEntriesAreIgnoredAndRemoved) {
   cache.store(key(), files(), result, warnings);
   std::ifstream stream(entry(), std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(stream)), {});
-  for (size_t at : {size_t(0), size_t(9), size_t(30), bytes.size() / 2, bytes.size() - 1}) {
+  for (size_t at :
+       {size_t(0), size_t(9), size_t(30), bytes.size() / 2, bytes.size() - 1}) {
     std::string damaged = bytes;
     damaged[at] ^= 1;
     write(entry(), damaged);
@@ -101,7 +114,8 @@ TEST_F(CacheTest, ChangedFilesAreAMiss) {
   Cache cache(request, warnings);
   write(folder / "model.onnx.data", "one");
   std::vector<ReadFile> read = files();
-  read.push_back({(folder / "model.onnx.data").string(), *hashFile((folder / "model.onnx.data").string())});
+  read.push_back({(folder / "model.onnx.data").string(),
+                  *hashFile((folder / "model.onnx.data").string())});
   cache.store(key(), read, result, warnings);
   EXPECT_TRUE(cache.load(key(), loaded, warnings));
   write(folder / "model.onnx.data", "two");
@@ -110,8 +124,9 @@ TEST_F(CacheTest, ChangedFilesAreAMiss) {
 }
 
 TEST_F(CacheTest, EveryOptionIsPartOfTheKey) {
-  std::vector<std::string> keys = {key(), *Cache::key(request, "00", {"avx2"}),
-                                   *Cache::key(request, *hashFile(request.model), {"avx512f"})};
+  std::vector<std::string> keys = {
+      key(), *Cache::key(request, "00", {"avx2"}),
+      *Cache::key(request, *hashFile(request.model), {"avx512f"})};
   CompileRequest other = request;
   auto add = [&](auto change) {
     CompileRequest changed = request;

@@ -20,9 +20,11 @@ TEST(Diagnostics, NameTheNodeAndCollect) {
   emitWarning(node) << "is slow";
   emitRemark(node) << "is seen";
   EXPECT_TRUE(collector.hasErrors());
-  EXPECT_EQ(collector.takeErrors(), "node 'h.0.attn': has no rule\nnode 'h.0.attn': again\na.mlir:3:8: is odd");
+  EXPECT_EQ(collector.takeErrors(), "node 'h.0.attn': has no rule\nnode "
+                                    "'h.0.attn': again\na.mlir:3:8: is odd");
   EXPECT_EQ(collector.nodes, std::vector<std::string>{"h.0.attn"});
-  EXPECT_EQ(collector.warnings, std::vector<std::string>{"node 'h.0.attn': is slow"});
+  EXPECT_EQ(collector.warnings,
+            std::vector<std::string>{"node 'h.0.attn': is slow"});
   EXPECT_FALSE(collector.hasErrors());
 }
 

@@ -19,7 +19,8 @@ TEST(Guard, RunsTheBody) {
 
 TEST(Guard, ExceptionsAreErrors) {
   std::string error;
-  EXPECT_FALSE(runGuarded([] { throw std::runtime_error("no such thing"); }, error));
+  EXPECT_FALSE(
+      runGuarded([] { throw std::runtime_error("no such thing"); }, error));
   EXPECT_NE(error.find("no such thing"), std::string::npos);
   EXPECT_FALSE(runGuarded([] { throw std::bad_alloc(); }, error));
   EXPECT_NE(error.find("memory"), std::string::npos);
@@ -28,7 +29,8 @@ TEST(Guard, ExceptionsAreErrors) {
 TEST(Guard, FatalErrorsOfLlvmAreErrors) {
   std::string error;
   for (bool crash : {false, true}) {
-    EXPECT_FALSE(runGuarded([&] { llvm::report_fatal_error("cannot select", crash); }, error));
+    EXPECT_FALSE(runGuarded(
+        [&] { llvm::report_fatal_error("cannot select", crash); }, error));
     EXPECT_NE(error.find("cannot select"), std::string::npos);
   }
   EXPECT_TRUE(runGuarded([] {}, error = ""));

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ConjugateTest.cpp - every conversion and its conjugate --------------===//
+//===- ConjugateTest.cpp - every conversion and its conjugate
+//--------------===//
 
 #include "dialects/mtp/MtpDialect.h"
 
@@ -23,7 +24,8 @@ std::map<std::string, Row> conversions(MLIRContext &context) {
   std::map<std::string, Row> rows;
   for (RegisteredOperationName name : context.getRegisteredOperations())
     if (auto *conversion = name.getInterface<ConversionOpInterface>())
-      rows[name.getStringRef().str()] = {conversion->fromKind(), conversion->toKind(),
+      rows[name.getStringRef().str()] = {conversion->fromKind(),
+                                         conversion->toKind(),
                                          conversion->getConjugateName()};
   return rows;
 }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- LayoutTest.cpp - blocks, layout text, reshape factors ---------------===//
+//===- LayoutTest.cpp - blocks, layout text, reshape factors
+//---------------===//
 
 #include "dialects/mtp/Layout.h"
 #include "dialects/mtp/ShardingRule.h"
@@ -10,7 +11,8 @@
 
 using namespace mtp;
 
-static MeshShape mesh(std::initializer_list<std::pair<const char *, int64_t>> axes) {
+static MeshShape
+mesh(std::initializer_list<std::pair<const char *, int64_t>> axes) {
   MeshShape mesh;
   for (auto [name, size] : axes)
     mesh.axes.push_back({name, -1, size});
@@ -23,7 +25,8 @@ TEST(Layout, BlocksAreThoseOfTheRuntime) {
   Mesh runtime;
   for (const MeshShape::Axis &axis : shape.axes)
     runtime.axes.push_back({axis.parent, axis.size});
-  const std::vector<std::vector<int>> orders = {{0}, {1}, {0, 1}, {1, 0}, {2, 0, 1}, {1, 2}};
+  const std::vector<std::vector<int>> orders = {{0},    {1},       {0, 1},
+                                                {1, 0}, {2, 0, 1}, {1, 2}};
   for (int64_t extent = 0; extent <= 40; ++extent)
     for (int64_t unit : {1, 2, 4, 7})
       for (const std::vector<int> &order : orders) {
@@ -64,8 +67,10 @@ TEST(Layout, BlocksCoverTheDimensionOnce) {
 TEST(Layout, TextParsesBack) {
   MeshShape shape;
   shape.axes = {{"dp", -1, 2}, {"tp", 0, 2}, {"tp", 1, 2}};
-  for (const char *text : {"", "tp = S(1)", "dp = S(0), tp = R", "tp.0 = S(1), dp = R, tp.1 = R",
-                           "tp = S(2, unit 4), dp = P(sum)", "tp.1 = S(0), tp.0 = S(0)", "dp = P(max)"}) {
+  for (const char *text :
+       {"", "tp = S(1)", "dp = S(0), tp = R", "tp.0 = S(1), dp = R, tp.1 = R",
+        "tp = S(2, unit 4), dp = P(sum)", "tp.1 = S(0), tp.0 = S(0)",
+        "dp = P(max)"}) {
     std::string error;
     auto layout = parseLayout(text, {5, 6, 28}, shape, error);
     ASSERT_TRUE(layout) << text << ": " << error;
@@ -76,8 +81,9 @@ TEST(Layout, TextParsesBack) {
 TEST(Layout, BadTextIsRefusedWithTheReason) {
   MeshShape shape = mesh({{"tp", 2}});
   const std::pair<const char *, const char *> bad[] = {
-      {"ep = R", "no axis 'ep'"},       {"tp = Q", "not a state"},  {"tp = S(3)", "rank 2"},
-      {"tp = R, tp = R", "given twice"}, {"tp = S(-1)", "not a state"}, {"tp", "not a state"}};
+      {"ep = R", "no axis 'ep'"},    {"tp = Q", "not a state"},
+      {"tp = S(3)", "rank 2"},       {"tp = R, tp = R", "given twice"},
+      {"tp = S(-1)", "not a state"}, {"tp", "not a state"}};
   for (auto [text, reason] : bad) {
     std::string error;
     EXPECT_FALSE(parseLayout(text, {4, 4}, shape, error)) << text;
@@ -95,7 +101,8 @@ TEST(Layout, UnitsAreCanonical) {
   EXPECT_EQ(uneven->text(shape), "tp = S(0, unit 64)");
 }
 
-static std::string reshapeText(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) {
+static std::string reshapeText(llvm::ArrayRef<int64_t> from,
+                               llvm::ArrayRef<int64_t> to) {
   llvm::SmallVector<Factor> factors;
   TensorFactors sides[2];
   reshapeFactors(from, to, factors, sides[0], sides[1]);
@@ -104,7 +111,8 @@ static std::string reshapeText(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int6
     for (auto &dim : side) {
       text += "(";
       for (int factor : dim)
-        text += (factors[factor].kind == FactorKind::Whole ? "!" : "") + std::to_string(factors[factor].size) + " ";
+        text += (factors[factor].kind == FactorKind::Whole ? "!" : "") +
+                std::to_string(factors[factor].size) + " ";
       text += ")";
     }
     text += &side == sides ? " -> " : "";
@@ -114,7 +122,8 @@ static std::string reshapeText(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int6
 
 TEST(ReshapeFactors, SplitMergeAndWhatDoesNotFactor) {
   EXPECT_EQ(reshapeText({8, 12}, {8, 3, 4}), "(8 )(3 4 ) -> (8 )(3 )(4 )");
-  EXPECT_EQ(reshapeText({2, 3, 8}, {6, 2, 4}), "(2 )(3 )(2 4 ) -> (2 3 )(2 )(4 )");
+  EXPECT_EQ(reshapeText({2, 3, 8}, {6, 2, 4}),
+            "(2 )(3 )(2 4 ) -> (2 3 )(2 )(4 )");
   EXPECT_EQ(reshapeText({2, 3}, {3, 2}), "(!2 )(!3 ) -> (!3 )(!2 )");
   EXPECT_EQ(reshapeText({5, 1, 6}, {5, 6}), "(5 )()(6 ) -> (5 )(6 )");
   EXPECT_EQ(reshapeText({4, 0}, {0}), "(!4 )(!0 ) -> (!0 )");

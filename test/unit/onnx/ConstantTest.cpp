@@ -20,18 +20,21 @@ Constant floats(DType type, std::vector<double> values) {
 
 TEST(Constant, CastToBooleanIsNotZero) {
   double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_EQ(convert(floats(DType::F32, {nan, 2, 0.5, -0.0}), DType::Bool).ints, (std::vector<int64_t>{1, 1, 1, 0}));
+  EXPECT_EQ(convert(floats(DType::F32, {nan, 2, 0.5, -0.0}), DType::Bool).ints,
+            (std::vector<int64_t>{1, 1, 1, 0}));
 }
 
 TEST(Constant, CastToIntegerTruncates) {
-  EXPECT_EQ(convert(floats(DType::F32, {-1.9, 1.9, 0}), DType::I64).ints, (std::vector<int64_t>{-1, 1, 0}));
-  EXPECT_EQ(convert(vectorOf({300, -1}), DType::U8).ints, (std::vector<int64_t>{44, 255}));
+  EXPECT_EQ(convert(floats(DType::F32, {-1.9, 1.9, 0}), DType::I64).ints,
+            (std::vector<int64_t>{-1, 1, 0}));
+  EXPECT_EQ(convert(vectorOf({300, -1}), DType::U8).ints,
+            (std::vector<int64_t>{44, 255}));
 }
 
 TEST(Constant, RoundsToNarrowFloats) {
   EXPECT_EQ(roundTo(65519, DType::F16), 65504);
   EXPECT_TRUE(std::isinf(roundTo(65520, DType::F16)));
-  EXPECT_EQ(roundTo(1 + std::ldexp(1, -11), DType::F16), 1);               // tie to even
+  EXPECT_EQ(roundTo(1 + std::ldexp(1, -11), DType::F16), 1); // tie to even
   EXPECT_EQ(roundTo(1 + std::ldexp(3, -11), DType::F16), 1 + std::ldexp(1, -9));
   EXPECT_EQ(roundTo(std::ldexp(1, -25), DType::F16), 0);
   EXPECT_EQ(roundTo(std::ldexp(1.5, -25), DType::F16), std::ldexp(1, -24));
@@ -41,7 +44,8 @@ TEST(Constant, RoundsToNarrowFloats) {
 
 TEST(Constant, BytesOfHalvesReadBack) {
   for (DType type : {DType::F16, DType::BF16, DType::F32, DType::F64}) {
-    Constant value = floats(type, {1, -2.5, 0, -0.0, std::ldexp(1, -20), 1000, INFINITY, std::ldexp(1.75, -14)});
+    Constant value = floats(type, {1, -2.5, 0, -0.0, std::ldexp(1, -20), 1000,
+                                   INFINITY, std::ldexp(1.75, -14)});
     value.normalize();
     Tensor tensor;
     tensor.type = type;

@@ -6,7 +6,9 @@
 using namespace mtp::onnx;
 
 namespace {
-std::optional<int64_t> value(const std::string &expression, const std::map<std::string, int64_t> &values = {}) {
+std::optional<int64_t>
+value(const std::string &expression,
+      const std::map<std::string, int64_t> &values = {}) {
   std::vector<std::string> missing;
   return evaluateDim(expression, values, missing);
 }
@@ -20,7 +22,8 @@ TEST(DimExpression, FollowsPrecedence) {
 }
 
 TEST(DimExpression, RefusesWhatItCannotCompute) {
-  for (const char *text : {"", "2 +", "(2", "2)", "1/0", "9223372036854775807 + 1", "3037000500*3037000500"})
+  for (const char *text : {"", "2 +", "(2", "2)", "1/0",
+                           "9223372036854775807 + 1", "3037000500*3037000500"})
     EXPECT_EQ(value(text), std::nullopt) << text;
   EXPECT_EQ(value(std::string(100000, '(')), std::nullopt);
   std::vector<std::string> missing;
@@ -49,7 +52,8 @@ struct Outcome {
   std::vector<std::string> warnings;
 };
 
-Outcome bindAll(const std::vector<ValueInfo> &inputs, const ReadOptions &options) {
+Outcome bindAll(const std::vector<ValueInfo> &inputs,
+                const ReadOptions &options) {
   Outcome outcome;
   try {
     outcome.shapes = DimBinder(options, outcome.warnings).bind(inputs);
@@ -70,7 +74,8 @@ TEST(DimBinder, NamesFromTheCommandLine) {
   options.dims = {{"batch", 2}, {"seq", 3}, {"past", 5}};
   Outcome outcome = bindAll(kDecoder, options);
   EXPECT_EQ(outcome.message, "");
-  EXPECT_EQ(outcome.shapes, (std::vector<Shape>{{2, 3}, {2, 8}, {2, 4, 5, 16}}));
+  EXPECT_EQ(outcome.shapes,
+            (std::vector<Shape>{{2, 3}, {2, 8}, {2, 4, 5, 16}}));
 }
 
 TEST(DimBinder, AnExpressionGivesItsMissingName) {
@@ -78,7 +83,8 @@ TEST(DimBinder, AnExpressionGivesItsMissingName) {
   options.inputs["input_ids"].shape = {2, 3};
   options.inputs["attention_mask"].shape = {2, 8};
   Outcome outcome = bindAll(kDecoder, options);
-  EXPECT_EQ(outcome.shapes, (std::vector<Shape>{{2, 3}, {2, 8}, {2, 4, 5, 16}}));
+  EXPECT_EQ(outcome.shapes,
+            (std::vector<Shape>{{2, 3}, {2, 8}, {2, 4, 5, 16}}));
 }
 
 TEST(DimBinder, ConflictsNameBothSides) {
@@ -115,7 +121,8 @@ TEST(DimBinder, UnknownNamesAndNegativeNumbersAreUsageErrors) {
 TEST(DimBinder, GivenArraysMustFit) {
   ReadOptions options;
   options.inputs["past.0.key"].shape = {2, 3, 5, 16};
-  EXPECT_HAS(bindAll(kDecoder, options).message, "dimension 1 of input 'past.0.key' is 4");
+  EXPECT_HAS(bindAll(kDecoder, options).message,
+             "dimension 1 of input 'past.0.key' is 4");
   options.inputs["past.0.key"].shape = {2, 4, 5};
   EXPECT_HAS(bindAll(kDecoder, options).message, "has 4 dimensions");
 }
@@ -133,8 +140,10 @@ TEST(DimBinder, TheDefaultOfATotalIsASum) {
   ReadOptions options;
   options.defaultDims = true;
   options.dims = {{"seq", 3}};
-  Outcome outcome = bindAll({input("ids", {"batch", "seq"}), input("mask", {"batch", "total"}),
-                             input("key", {"batch", "past"})}, options);
+  Outcome outcome = bindAll({input("ids", {"batch", "seq"}),
+                             input("mask", {"batch", "total"}),
+                             input("key", {"batch", "past"})},
+                            options);
   EXPECT_EQ(outcome.shapes, (std::vector<Shape>{{1, 3}, {1, 19}, {1, 16}}));
   EXPECT_HAS(outcome.warnings.back(), "past + seq = 19");
 }
@@ -142,6 +151,7 @@ TEST(DimBinder, TheDefaultOfATotalIsASum) {
 TEST(DimBinder, DimensionsWithoutANameGoByInputAndAxis) {
   ReadOptions options;
   options.dims = {{"x[1]", 7}};
-  EXPECT_EQ(bindAll({input("x", {"2", ""})}, options).shapes, (std::vector<Shape>{{2, 7}}));
+  EXPECT_EQ(bindAll({input("x", {"2", ""})}, options).shapes,
+            (std::vector<Shape>{{2, 7}}));
 }
 } // namespace

@@ -9,8 +9,9 @@ namespace fs = std::filesystem;
 
 namespace {
 /// The model whose weight of 16 bytes lies in `location`.
-::onnx::ModelProto externalModel(const std::string &location,
-                                 const std::map<std::string, std::string> &entries = {}) {
+::onnx::ModelProto
+externalModel(const std::string &location,
+              const std::map<std::string, std::string> &entries = {}) {
   auto proto = addModel();
   auto *w = proto.mutable_graph()->mutable_initializer(0);
   w->clear_raw_data();
@@ -29,18 +30,24 @@ namespace {
 TEST(ExternalData, IsMappedAtItsOffset) {
   TestFolder folder;
   folder.write("sub/weights", "0123456789abcdefXYZ!");
-  Model model = readModel(folder.write("a.onnx", externalModel("sub/weights", {{"offset", "4"}, {"length", "16"}})));
+  Model model = readModel(folder.write(
+      "a.onnx",
+      externalModel("sub/weights", {{"offset", "4"}, {"length", "16"}})));
   const Tensor &w = model.graph.initializers[0];
   ASSERT_TRUE(w.file);
   EXPECT_EQ(w.offset, 4u);
-  EXPECT_EQ(std::string(reinterpret_cast<const char *>(w.data()), 16), "456789abcdefXYZ!");
+  EXPECT_EQ(std::string(reinterpret_cast<const char *>(w.data()), 16),
+            "456789abcdefXYZ!");
 }
 
 TEST(ExternalData, MustLieInTheFile) {
   TestFolder folder;
   folder.write("weights", std::string(16, 'a'));
-  auto check = [&](std::map<std::string, std::string> entries, const char *message) {
-    EXPECT_HAS(failureOf(folder.write("a.onnx", externalModel("weights", entries))), message);
+  auto check = [&](std::map<std::string, std::string> entries,
+                   const char *message) {
+    EXPECT_HAS(
+        failureOf(folder.write("a.onnx", externalModel("weights", entries))),
+        message);
   };
   check({{"offset", "1"}}, "ends at byte 17, 'weights' has 16");
   check({{"offset", "9223372036854775807"}}, "ends at byte");
@@ -57,7 +64,8 @@ TEST(ExternalData, LocationMustBeAFileUnderTheFolder) {
   folder.write("secret", std::string(16, 'a'));
   fs::create_directories(folder.path("model/inner"));
   auto check = [&](const std::string &location, const char *message) {
-    EXPECT_HAS(failureOf(folder.write("model/a.onnx", externalModel(location))), message);
+    EXPECT_HAS(failureOf(folder.write("model/a.onnx", externalModel(location))),
+               message);
   };
   check("", "has no location");
   check("absent", "cannot open");
@@ -76,10 +84,13 @@ TEST(ExternalData, ALinkOutOfTheFolderIsRefused) {
   folder.write("secret", std::string(16, 'a'));
   fs::create_directories(folder.path("model"));
   fs::create_symlink(folder.path("secret"), folder.path("model/weights"));
-  EXPECT_HAS(failureOf(folder.write("model/a.onnx", externalModel("weights"))), "leaves the folder of the model");
+  EXPECT_HAS(failureOf(folder.write("model/a.onnx", externalModel("weights"))),
+             "leaves the folder of the model");
   // A sibling whose name starts like the model's folder.
   folder.write("model-2/weights", std::string(16, 'a'));
-  EXPECT_HAS(failureOf(folder.write("model/a.onnx", externalModel("../model-2/weights"))), "leaves the folder");
+  EXPECT_HAS(failureOf(folder.write("model/a.onnx",
+                                    externalModel("../model-2/weights"))),
+             "leaves the folder");
 }
 
 TEST(ExternalData, ACacheOfLinksIsAccepted) {
@@ -89,7 +100,8 @@ TEST(ExternalData, ACacheOfLinksIsAccepted) {
   folder.write("blobs/w", std::string(16, 'a'));
   fs::create_directories(folder.path("snapshots/1"));
   fs::create_symlink("../../blobs/m", folder.path("snapshots/1/model.onnx"));
-  fs::create_symlink("../../blobs/w", folder.path("snapshots/1/model.onnx_data"));
+  fs::create_symlink("../../blobs/w",
+                     folder.path("snapshots/1/model.onnx_data"));
   EXPECT_EQ(failureOf(folder.path("snapshots/1/model.onnx")), "");
 }
 
@@ -98,14 +110,18 @@ TEST(ExternalData, LinksInsideTheFolderAreAccepted) {
   folder.write("model/inner/weights", std::string(16, 'a'));
   fs::create_symlink("inner/weights", folder.path("model/link"));
   EXPECT_EQ(failureOf(folder.write("model/a.onnx", externalModel("link"))), "");
-  EXPECT_EQ(failureOf(folder.write("model/a.onnx", externalModel("inner/../link"))), "");
+  EXPECT_EQ(
+      failureOf(folder.write("model/a.onnx", externalModel("inner/../link"))),
+      "");
 }
 
 TEST(ExternalData, ATensorHasOnePlaceOnly) {
   TestFolder folder;
   folder.write("weights", std::string(16, 'a'));
   auto proto = externalModel("weights");
-  proto.mutable_graph()->mutable_initializer(0)->set_raw_data(std::string(16, 'b'));
-  EXPECT_HAS(failureOf(folder.write("a.onnx", proto)), "external data and data of its own");
+  proto.mutable_graph()->mutable_initializer(0)->set_raw_data(
+      std::string(16, 'b'));
+  EXPECT_HAS(failureOf(folder.write("a.onnx", proto)),
+             "external data and data of its own");
 }
 } // namespace

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- HostileTest.cpp - damaged files end with a message ------------------===//
+//===- HostileTest.cpp - damaged files end with a message
+//------------------===//
 //
 // Worth most under AddressSanitizer. Every reference that a damaged file yields
 // must lie inside a file: the test reads the first and the last byte of each.
@@ -21,7 +22,8 @@ uint64_t touch(const Graph &graph) {
       sum += tensor.data()[0] + tensor.data()[tensor.bytes - 1];
   for (const Node &node : graph.nodes)
     for (const auto &[name, attribute] : node.attributes) {
-      if (attribute.tensor && attribute.tensor->foreignType.empty() && attribute.tensor->bytes)
+      if (attribute.tensor && attribute.tensor->foreignType.empty() &&
+          attribute.tensor->bytes)
         sum += attribute.tensor->data()[attribute.tensor->bytes - 1];
       if (attribute.graph)
         sum += touch(*attribute.graph);
@@ -47,7 +49,8 @@ std::vector<std::string> modelBytes() {
     std::ifstream file(entry.path() / "model.onnx", std::ios::binary);
     if (!file)
       continue;
-    result.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    result.emplace_back(std::istreambuf_iterator<char>(file),
+                        std::istreambuf_iterator<char>());
   }
   return result;
 }
@@ -56,7 +59,8 @@ TEST(Hostile, TruncatedFiles) {
   TestFolder folder;
   for (const std::string &bytes : modelBytes()) {
     int refused = 0, tried = 0;
-    for (size_t size = 1; size < bytes.size(); size += std::max<size_t>(1, bytes.size() / 12), ++tried)
+    for (size_t size = 1; size < bytes.size();
+         size += std::max<size_t>(1, bytes.size() / 12), ++tried)
       readDamaged(folder.write("a.onnx", bytes.substr(0, size)), refused);
     EXPECT_GT(refused, tried * 3 / 4);
   }
@@ -70,7 +74,8 @@ TEST(Hostile, FlippedBytes) {
     for (int round = 0; round < 24; ++round) {
       std::string damaged = bytes;
       // Half of the rounds stay in the first part, which holds the structure.
-      size_t span = round % 2 ? damaged.size() : std::min<size_t>(damaged.size(), 4096);
+      size_t span =
+          round % 2 ? damaged.size() : std::min<size_t>(damaged.size(), 4096);
       for (int flips = 1 + round % 3; flips > 0; --flips)
         damaged[random() % span] ^= static_cast<char>(1u << (random() % 8));
       readDamaged(folder.write("a.onnx", damaged), refused);

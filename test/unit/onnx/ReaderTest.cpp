@@ -10,7 +10,8 @@ using namespace mtp::onnx;
 
 namespace {
 std::string bytesOf(const std::vector<float> &values) {
-  return {reinterpret_cast<const char *>(values.data()), values.size() * sizeof(float)};
+  return {reinterpret_cast<const char *>(values.data()),
+          values.size() * sizeof(float)};
 }
 
 TEST(Reader, ReadsNamesAttributesAndTypes) {
@@ -109,18 +110,26 @@ TEST(Reader, OtherFilesHaveMessagesOfTheirOwn) {
   EXPECT_HAS(failureOf(folder.path("absent.onnx")), "No such file");
   EXPECT_HAS(failureOf(folder.path("")), "is a directory");
   EXPECT_HAS(failureOf(folder.write("empty.onnx", std::string())), "is empty");
-  EXPECT_HAS(failureOf(folder.write("lfs.onnx", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n")),
+  EXPECT_HAS(failureOf(folder.write(
+                 "lfs.onnx",
+                 "version https://git-lfs.github.com/spec/v1\noid sha256:0\n")),
              "pointer of Git LFS");
-  EXPECT_HAS(failureOf(folder.write("text.onnx", "module {\n}\n")), "is a text file");
-  EXPECT_HAS(failureOf(folder.write("zip.onnx", std::string("PK\3\4\0\0", 6))), "is a zip archive");
-  EXPECT_HAS(failureOf(folder.write("noise.onnx", std::string("\xff\xfe\xfd\x80\x81", 5))), "not an ONNX model");
+  EXPECT_HAS(failureOf(folder.write("text.onnx", "module {\n}\n")),
+             "is a text file");
+  EXPECT_HAS(failureOf(folder.write("zip.onnx", std::string("PK\3\4\0\0", 6))),
+             "is a zip archive");
+  EXPECT_HAS(failureOf(folder.write("noise.onnx",
+                                    std::string("\xff\xfe\xfd\x80\x81", 5))),
+             "not an ONNX model");
   EXPECT_HAS(failureOf("/dev/null"), "is not a regular file");
 }
 
 TEST(Reader, ATruncatedFileSaysWhereItEnds) {
   TestFolder folder;
   std::string whole = addModel().SerializeAsString();
-  EXPECT_HAS(failureOf(folder.write("a.onnx", whole.substr(0, whole.size() / 2))), "the file ends inside a field");
+  EXPECT_HAS(
+      failureOf(folder.write("a.onnx", whole.substr(0, whole.size() / 2))),
+      "the file ends inside a field");
 }
 
 TEST(Reader, VersionsOutOfRangeAreNamed) {
@@ -158,38 +167,67 @@ TEST(Reader, TensorsMustHaveTheDataTheirShapeNeeds) {
   check([](auto &w) { w.clear_raw_data(); }, "has no data");
   check([](auto &w) { w.add_float_data(1); }, "in more than one field");
   check([](auto &w) { w.clear_data_type(); }, "has no element type");
-  check([](auto &w) { w.set_dims(0, INT64_MAX); w.add_dims(INT64_MAX); }, "more than 2^63 bytes");
+  check(
+      [](auto &w) {
+        w.set_dims(0, INT64_MAX);
+        w.add_dims(INT64_MAX);
+      },
+      "more than 2^63 bytes");
   check([](auto &w) { w.set_dims(0, 0); }, "needs 0 bytes");
-  check([](auto &w) { w.clear_raw_data(); w.add_int64_data(1); }, "field of another type");
+  check(
+      [](auto &w) {
+        w.clear_raw_data();
+        w.add_int64_data(1);
+      },
+      "field of another type");
   check([](auto &w) { w.mutable_segment()->set_begin(0); }, "in segments");
-  check([](auto &w) { for (int i = 0; i < 100; ++i) w.add_dims(1); }, "101 dimensions");
-  check([](auto &w) { w.set_dims(0, 500); w.set_raw_data(std::string(1999, 'a')); }, "needs 2000 bytes");
-  check([](auto &w) { w.set_dims(0, 500); w.set_raw_data(std::string(2000, 'a')); w.add_float_data(1); },
-        "in more than one field");
+  check(
+      [](auto &w) {
+        for (int i = 0; i < 100; ++i)
+          w.add_dims(1);
+      },
+      "101 dimensions");
+  check(
+      [](auto &w) {
+        w.set_dims(0, 500);
+        w.set_raw_data(std::string(1999, 'a'));
+      },
+      "needs 2000 bytes");
+  check(
+      [](auto &w) {
+        w.set_dims(0, 500);
+        w.set_raw_data(std::string(2000, 'a'));
+        w.add_float_data(1);
+      },
+      "in more than one field");
 }
 
 TEST(Reader, NamesMustBeUnique) {
   TestFolder folder;
   auto proto = addModel();
   *proto.mutable_graph()->add_initializer() = proto.graph().initializer(0);
-  EXPECT_HAS(failureOf(folder.write("a.onnx", proto)), "initializer 'w' is defined twice");
+  EXPECT_HAS(failureOf(folder.write("a.onnx", proto)),
+             "initializer 'w' is defined twice");
   proto = addModel();
   *proto.mutable_graph()->add_input() = proto.graph().input(0);
-  EXPECT_HAS(failureOf(folder.write("a.onnx", proto)), "input 'x' is declared twice");
+  EXPECT_HAS(failureOf(folder.write("a.onnx", proto)),
+             "input 'x' is declared twice");
   proto = addModel();
   for (int i = 0; i < 2; ++i) {
     auto *attribute = proto.mutable_graph()->mutable_node(0)->add_attribute();
     attribute->set_name("axis");
     attribute->set_type(::onnx::AttributeProto::INT);
   }
-  EXPECT_HAS(failureOf(folder.write("a.onnx", proto)), "attribute 'axis' of node 'add' is given twice");
+  EXPECT_HAS(failureOf(folder.write("a.onnx", proto)),
+             "attribute 'axis' of node 'add' is given twice");
   proto = addModel();
   for (int i = 0; i < 2; ++i) {
     auto *function = proto.add_functions();
     function->set_name("f");
     function->set_domain("d");
   }
-  EXPECT_HAS(failureOf(folder.write("a.onnx", proto)), "function 'd::f' is defined twice");
+  EXPECT_HAS(failureOf(folder.write("a.onnx", proto)),
+             "function 'd::f' is defined twice");
 }
 
 TEST(Reader, NamesMustBeText) {
@@ -204,14 +242,15 @@ TEST(Reader, NamesMustBeText) {
 TEST(Reader, TypesThatMtpLacksAreKeptByName) {
   TestFolder folder;
   auto proto = addModel();
-  proto.mutable_graph()->mutable_initializer(0)->set_data_type(::onnx::TensorProto::STRING);
+  proto.mutable_graph()->mutable_initializer(0)->set_data_type(
+      ::onnx::TensorProto::STRING);
   Model model = readModel(folder.write("a.onnx", proto));
   EXPECT_EQ(model.graph.initializers[0].foreignType, "string");
 }
 
 TEST(Reader, UnknownFieldsThatLookLikePayloadsAreDropped) {
-  // A file that claims, in the fields that the walk over the file uses, that its
-  // tensor lies at byte 2^40.
+  // A file that claims, in the fields that the walk over the file uses, that
+  // its tensor lies at byte 2^40.
   TestFolder folder;
   auto proto = addModel();
   auto *w = proto.mutable_graph()->mutable_initializer(0);

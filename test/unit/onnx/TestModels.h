@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- TestModels.h - small models, written to a folder of the test --------===//
+//===- TestModels.h - small models, written to a folder of the test
+//--------===//
 #ifndef MTP_TEST_UNIT_ONNX_TESTMODELS_H
 #define MTP_TEST_UNIT_ONNX_TESTMODELS_H
 
@@ -20,20 +21,25 @@ namespace mtp::onnx {
 class TestFolder {
 public:
   TestFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "mtp-onnx-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "mtp-onnx-XXXXXX").string();
     root = ::mkdtemp(pattern.data());
   }
   ~TestFolder() { std::filesystem::remove_all(root); }
   TestFolder(const TestFolder &) = delete;
   TestFolder &operator=(const TestFolder &) = delete;
 
-  std::string path(const std::string &name) const { return (root / name).string(); }
+  std::string path(const std::string &name) const {
+    return (root / name).string();
+  }
   std::string write(const std::string &name, const std::string &bytes) const {
-    std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
+    std::filesystem::create_directories(
+        std::filesystem::path(path(name)).parent_path());
     std::ofstream(path(name), std::ios::binary) << bytes;
     return path(name);
   }
-  std::string write(const std::string &name, const ::onnx::ModelProto &model) const {
+  std::string write(const std::string &name,
+                    const ::onnx::ModelProto &model) const {
     return write(name, model.SerializeAsString());
   }
 
@@ -53,7 +59,11 @@ inline ::onnx::ModelProto addModel() {
   auto *x = graph->add_input();
   x->set_name("x");
   x->mutable_type()->mutable_tensor_type()->set_elem_type(1);
-  x->mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim()->set_dim_value(4);
+  x->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->add_dim()
+      ->set_dim_value(4);
   *graph->add_output() = *x;
   graph->mutable_output(0)->set_name("y");
   auto *w = graph->add_initializer();

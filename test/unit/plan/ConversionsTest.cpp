@@ -28,17 +28,26 @@ Machine machineOf(const MeshShape &mesh) {
 }
 
 /// A layout of any states but partial maxima and minima.
-Layout randomLayout(std::mt19937_64 &random, const TensorInfo &tensor, const MeshShape &mesh) {
+Layout randomLayout(std::mt19937_64 &random, const TensorInfo &tensor,
+                    const MeshShape &mesh) {
   Layout layout(mesh.size(), int(tensor.shape.size()));
   std::vector<int> order(mesh.size());
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), random);
   for (int axis : order)
     switch (random() % 4) {
-    case 0: layout.setKind(axis, Kind::I); break;
-    case 1: layout.setKind(axis, Kind::R); break;
-    case 2: layout.setKind(axis, Kind::PSum); break;
-    default: layout.shard(axis, int(random() % tensor.shape.size())); break;
+    case 0:
+      layout.setKind(axis, Kind::I);
+      break;
+    case 1:
+      layout.setKind(axis, Kind::R);
+      break;
+    case 2:
+      layout.setKind(axis, Kind::PSum);
+      break;
+    default:
+      layout.shard(axis, int(random() % tensor.shape.size()));
+      break;
     }
   for (size_t dim = 0; dim < tensor.shape.size(); ++dim)
     if (!layout.dims[dim].axes.empty() && random() % 3 == 0)
@@ -55,16 +64,19 @@ Layout dualOf(const Layout &layout) {
 }
 
 const std::vector<MeshShape> meshes = {
-    meshOf({{"tp", -1, 2}}), meshOf({{"tp", -1, 3}}), meshOf({{"dp", -1, 2}, {"tp", -1, 2}}),
+    meshOf({{"tp", -1, 2}}), meshOf({{"tp", -1, 3}}),
+    meshOf({{"dp", -1, 2}, {"tp", -1, 2}}),
     meshOf({{"dp", -1, 2}, {"tp", 0, 2}, {"tp", 1, 2}})};
-const TensorInfo even{{4, 8, 16}, 4, true}, uneven{{3, 7, 10}, 8, true}, integers{{4, 6}, 8, false};
+const TensorInfo even{{4, 8, 16}, 4, true}, uneven{{3, 7, 10}, 8, true},
+    integers{{4, 6}, 8, false};
 
 TEST(Conversions, AreTheTable) {
   MeshShape mesh = meshOf({{"tp", -1, 2}});
   Conversions conversions(mesh, machineOf(mesh));
   auto name = [&](const char *from, const char *to) -> std::string {
     std::string error;
-    auto a = parseLayout(from, even.shape, mesh, error), b = parseLayout(to, even.shape, mesh, error);
+    auto a = parseLayout(from, even.shape, mesh, error),
+         b = parseLayout(to, even.shape, mesh, error);
     ConversionPath path = conversions.pathBetween(even, *a, *b);
     std::string names;
     for (const ConversionStep &step : path.steps)
@@ -85,7 +97,8 @@ TEST(Conversions, AreTheTable) {
   EXPECT_EQ(name("tp = R", ""), "mtp.assert_invariant");
   EXPECT_EQ(name("tp = R", "tp = P(sum)"), "mtp.root_of");
   EXPECT_EQ(name("tp = P(max)", ""), "mtp.reduce_max_from");
-  EXPECT_EQ(name("tp = P(max)", "tp = S(0)"), "mtp.reduce_max_from mtp.scatter_to");
+  EXPECT_EQ(name("tp = P(max)", "tp = S(0)"),
+            "mtp.reduce_max_from mtp.scatter_to");
   EXPECT_EQ(name("", "tp = P(max)"), "none");
   EXPECT_EQ(name("tp = P(sum)", "tp = P(max)"), "none");
 }
@@ -95,14 +108,15 @@ TEST(Conversions, OfValuesWithoutCotangentReadInvariantAsReplicated) {
   Conversions conversions(mesh, machineOf(mesh));
   Layout whole(1, 2), replicated(1, 2);
   replicated.setKind(0, Kind::R);
-  EXPECT_TRUE(conversions.pathBetween(integers, whole, replicated).steps.empty());
+  EXPECT_TRUE(
+      conversions.pathBetween(integers, whole, replicated).steps.empty());
   EXPECT_EQ(conversions.cost(integers, whole, replicated), 0);
   TensorInfo floats{{4, 6}, 4, true};
   EXPECT_GT(conversions.cost(floats, whole, replicated), 0);
 }
 
-// Where blocks are padded, a detour over a dimension that neither end cuts can save
-// the padding's bytes; paths do not take it.
+// Where blocks are padded, a detour over a dimension that neither end cuts can
+// save the padding's bytes; paths do not take it.
 TEST(Conversions, ObeyTheTriangleInequalityWithoutPadding) {
   std::mt19937_64 random(5);
   const TensorInfo floats{{12, 24, 48}, 4, true}, longs{{12, 24, 48}, 8, false};
@@ -110,11 +124,14 @@ TEST(Conversions, ObeyTheTriangleInequalityWithoutPadding) {
     for (const TensorInfo &tensor : {floats, longs}) {
       Conversions conversions(mesh, machineOf(mesh));
       for (int run = 0; run < 150; ++run) {
-        Layout a = randomLayout(random, tensor, mesh), b = randomLayout(random, tensor, mesh),
+        Layout a = randomLayout(random, tensor, mesh),
+               b = randomLayout(random, tensor, mesh),
                c = randomLayout(random, tensor, mesh);
-        ASSERT_LT(conversions.cost(tensor, a, b), kIllegal) << a.text(mesh) << " -> " << b.text(mesh);
+        ASSERT_LT(conversions.cost(tensor, a, b), kIllegal)
+            << a.text(mesh) << " -> " << b.text(mesh);
         EXPECT_LE(conversions.cost(tensor, a, c),
-                  conversions.cost(tensor, a, b) + conversions.cost(tensor, b, c))
+                  conversions.cost(tensor, a, b) +
+                      conversions.cost(tensor, b, c))
             << a.text(mesh) << " -> " << b.text(mesh) << " -> " << c.text(mesh);
       }
     }
@@ -126,8 +143,10 @@ TEST(Conversions, CostAsMuchAsTheirConjugates) {
     for (const TensorInfo &tensor : {even, uneven}) {
       Conversions conversions(mesh, machineOf(mesh));
       for (int run = 0; run < 150; ++run) {
-        Layout a = randomLayout(random, tensor, mesh), b = randomLayout(random, tensor, mesh);
-        EXPECT_EQ(conversions.cost(tensor, a, b), conversions.cost(tensor, dualOf(b), dualOf(a)))
+        Layout a = randomLayout(random, tensor, mesh),
+               b = randomLayout(random, tensor, mesh);
+        EXPECT_EQ(conversions.cost(tensor, a, b),
+                  conversions.cost(tensor, dualOf(b), dualOf(a)))
             << a.text(mesh) << " -> " << b.text(mesh);
       }
     }
@@ -141,8 +160,10 @@ TEST(Conversions, AreWellTypedOpsThatEndInTheTarget) {
     for (const TensorInfo &tensor : {even, uneven}) {
       Conversions conversions(mesh, machineOf(mesh));
       for (int run = 0; run < 60; ++run) {
-        Layout from = randomLayout(random, tensor, mesh), to = randomLayout(random, tensor, mesh);
-        mlir::OwningOpRef<mlir::ModuleOp> module(mlir::ModuleOp::create(mlir::UnknownLoc::get(&context)));
+        Layout from = randomLayout(random, tensor, mesh),
+               to = randomLayout(random, tensor, mesh);
+        mlir::OwningOpRef<mlir::ModuleOp> module(
+            mlir::ModuleOp::create(mlir::UnknownLoc::get(&context)));
         auto builder = mlir::OpBuilder::atBlockBegin(module->getBody());
         llvm::SmallVector<mlir::Attribute> names, factors;
         for (size_t axis = 0; axis < mesh.axes.size(); ++axis)
@@ -153,16 +174,20 @@ TEST(Conversions, AreWellTypedOpsThatEndInTheTarget) {
               sizes.push_back(mesh.axes[part].size);
             factors.push_back(builder.getDenseI64ArrayAttr(sizes));
           }
-        MeshOp::create(builder, module->getLoc(), "mesh", builder.getArrayAttr(names),
+        MeshOp::create(builder, module->getLoc(), "mesh",
+                       builder.getArrayAttr(names),
                        builder.getArrayAttr(factors));
-        auto type = mlir::RankedTensorType::get(tensor.shape, builder.getF32Type());
-        mlir::OperationState state(module->getLoc(), "builtin.unrealized_conversion_cast");
+        auto type =
+            mlir::RankedTensorType::get(tensor.shape, builder.getF32Type());
+        mlir::OperationState state(module->getLoc(),
+                                   "builtin.unrealized_conversion_cast");
         state.addTypes(withLayout(type, toAttr(&context, from, mesh)));
         mlir::Value value = builder.create(state)->getResult(0);
         Time sum = 0;
         ConversionPath path = conversions.pathBetween(tensor, from, to);
         for (const ConversionStep &step : path.steps) {
-          value = createConversion(builder, module->getLoc(), step.name, value, step.axes, step.result, mesh);
+          value = createConversion(builder, module->getLoc(), step.name, value,
+                                   step.axes, step.result, mesh);
           sum += step.forward.time + step.backward.time;
         }
         EXPECT_EQ(sum, path.cost);

@@ -9,7 +9,8 @@ using namespace mtp::plan;
 
 namespace {
 
-/// Flat and two-level machines; the last one has 2 hosts of 1 rank on its outer axis.
+/// Flat and two-level machines; the last one has 2 hosts of 1 rank on its outer
+/// axis.
 std::vector<Machine> machines() {
   std::vector<Machine> all;
   for (int64_t n : {1, 2, 3, 4, 8})
@@ -37,7 +38,8 @@ std::vector<int64_t> sizes() {
 TEST(Cost, IsMonotoneInBytes) {
   for (const Machine &machine : machines())
     for (const auto &group : groups)
-      for (auto cost : {allReduce, allGather, reduceScatter, allToAll, permute}) {
+      for (auto cost :
+           {allReduce, allGather, reduceScatter, allToAll, permute}) {
         Time last = 0;
         for (int64_t bytes : sizes()) {
           Time now = cost(machine, group, bytes);
@@ -66,16 +68,19 @@ TEST(Cost, AllToAllIsAtMostAllGather) {
   for (const Machine &machine : machines())
     for (const auto &group : groups)
       for (int64_t bytes : sizes())
-        EXPECT_LE(allToAll(machine, group, bytes), allGather(machine, group, bytes));
+        EXPECT_LE(allToAll(machine, group, bytes),
+                  allGather(machine, group, bytes));
 }
 
 TEST(Cost, OneCollectiveOverTwoAxesIsAtMostOneAfterTheOther) {
   for (const Machine &machine : machines())
     for (int64_t bytes : sizes()) {
       EXPECT_LE(allReduce(machine, {0, 1}, bytes),
-                allReduce(machine, {1}, bytes) + allReduce(machine, {0}, bytes));
+                allReduce(machine, {1}, bytes) +
+                    allReduce(machine, {0}, bytes));
       EXPECT_LE(allGather(machine, {0, 1}, bytes),
-                allGather(machine, {1}, bytes) + allGather(machine, {0}, bytes));
+                allGather(machine, {1}, bytes) +
+                    allGather(machine, {0}, bytes));
     }
 }
 
@@ -102,8 +107,10 @@ TEST(Cost, SaturatesInsteadOfOverflowing) {
 
 TEST(Cost, OfProductsIsFlopsOverRate) {
   Machine machine = Machine::cpuThreads({{"tp", 2}});
-  EXPECT_EQ(compute(machine, 60'000'000, FlopKind::F32), 1'000'020'000); // about 1 ms
-  EXPECT_GT(compute(machine, 1000, FlopKind::F64), compute(machine, 1000, FlopKind::F32));
+  EXPECT_EQ(compute(machine, 60'000'000, FlopKind::F32),
+            1'000'020'000); // about 1 ms
+  EXPECT_GT(compute(machine, 1000, FlopKind::F64),
+            compute(machine, 1000, FlopKind::F32));
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- PlanFixture.h - models and calls for the tests of the planner -------===//
+//===- PlanFixture.h - models and calls for the tests of the planner
+//-------===//
 #ifndef MTP_TEST_UNIT_PLAN_PLANFIXTURE_H
 #define MTP_TEST_UNIT_PLAN_PLANFIXTURE_H
 
@@ -16,7 +17,8 @@ namespace mtp::plan {
 
 /// A GPT-2: token and position table, layers, tied head.
 struct GptOptions {
-  int layers = 2, hidden = 64, heads = 4, keyHeads = 0, vocabulary = 101, sequence = 12, batch = 2;
+  int layers = 2, hidden = 64, heads = 4, keyHeads = 0, vocabulary = 101,
+      sequence = 12, batch = 2;
   bool shared = false; ///< all layers use the weights of one
 };
 std::string gpt(const GptOptions &options);
@@ -27,15 +29,18 @@ protected:
   void parse(const std::string &text);
   Plan choose(const std::string &mesh, const PlanOptions &options = {});
   Plan random(const std::string &mesh, uint64_t seed);
-  mlir::FailureOr<Plan> load(const std::string &mesh, const nlohmann::json &file,
+  mlir::FailureOr<Plan> load(const std::string &mesh,
+                             const nlohmann::json &file,
                              const std::string &hash);
   /// The diagnostic of a plan that must not exist.
   std::string refusal(const std::string &mesh, const PlanOptions &options);
-  /// Visits every layout that the space allows for a named value, with the least
-  /// cost of the whole plan that has it.
+  /// Visits every layout that the space allows for a named value, with the
+  /// least cost of the whole plan that has it.
   void forEachAlternative(
       const std::string &mesh,
-      llvm::function_ref<void(const std::string &, const Layout &, Time, const MeshShape &)> visit);
+      llvm::function_ref<void(const std::string &, const Layout &, Time,
+                              const MeshShape &)>
+          visit);
 
   mlir::MLIRContext context;
   std::unique_ptr<mlir::ScopedDiagnosticHandler> handler;

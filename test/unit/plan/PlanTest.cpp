@@ -13,9 +13,10 @@ using mlir::succeeded;
 namespace {
 
 int count(const Plan &plan, const std::string &kind, const std::string &phase) {
-  return int(llvm::count_if(plan.collectives, [&](const PredictedCollective &c) {
-    return c.kind == kind && c.phase == phase;
-  }));
+  return int(
+      llvm::count_if(plan.collectives, [&](const PredictedCollective &c) {
+        return c.kind == kind && c.phase == phase;
+      }));
 }
 
 std::string weightLayout(const Plan &plan, const std::string &name) {
@@ -59,7 +60,8 @@ TEST_F(PlanTest, ScalesToManyLayers) {
   Plan plan = choose("tp=2");
   EXPECT_EQ(count(plan, "all_reduce", "forward"), 2 * 24 + 1);
   EXPECT_LE(plan.width, 3);
-  std::printf("24 layers: planned in %.1f ms, width %d\n", plan.solveMs, plan.width);
+  std::printf("24 layers: planned in %.1f ms, width %d\n", plan.solveMs,
+              plan.width);
 }
 
 TEST_F(PlanTest, SplitsTheBatchOnDpAndReducesEveryGradientOnce) {
@@ -122,10 +124,12 @@ TEST_F(PlanTest, OfOneRankHasNoConversions) {
 //===----------------------------------------------------------------------===//
 
 TEST_F(PlanTest, TimeIsNeverWorseThanReplicatedOrMegatron) {
-  for (GptOptions options : {GptOptions{.layers = 1}, GptOptions{.layers = 1, .keyHeads = 2},
-                             GptOptions{.layers = 3, .shared = true}}) {
+  for (GptOptions options :
+       {GptOptions{.layers = 1}, GptOptions{.layers = 1, .keyHeads = 2},
+        GptOptions{.layers = 3, .shared = true}}) {
     parse(gpt(options));
-    for (const char *mesh : {"tp=2", "tp=4", "dp=2,tp=2", "dp=3", "tp=2,pp=2,dp=2"}) {
+    for (const char *mesh :
+         {"tp=2", "tp=4", "dp=2,tp=2", "dp=3", "tp=2,pp=2,dp=2"}) {
       PlanOptions time;
       time.objective = Objective::Time;
       Plan plan = choose(mesh, time);
@@ -151,11 +155,13 @@ TEST_F(PlanTest, PinsThatCannotHoldAreRefused) {
   parse(gpt({.layers = 1}));
   PlanOptions pinned;
   pinned.pins = {{"nothing", "tp = S(0)"}};
-  EXPECT_NE(refusal("tp=2", pinned).find("no value is named 'nothing'"), std::string::npos);
+  EXPECT_NE(refusal("tp=2", pinned).find("no value is named 'nothing'"),
+            std::string::npos);
   pinned.pins = {{"wte", "tp = S(7)"}};
   EXPECT_NE(refusal("tp=2", pinned).find("dimension 7"), std::string::npos);
   pinned.pins = {{"wte", "tp = P(sum)"}};
-  EXPECT_NE(refusal("tp=2", pinned).find("cannot have the layout"), std::string::npos);
+  EXPECT_NE(refusal("tp=2", pinned).find("cannot have the layout"),
+            std::string::npos);
   pinned.pins = {{"wte", "xp = S(0)"}};
   EXPECT_NE(refusal("tp=2", pinned).find("no axis 'xp'"), std::string::npos);
 }
@@ -164,8 +170,8 @@ TEST_F(PlanTest, RegretEqualsPlanningAgainWithThePin) {
   parse(gpt({.layers = 1}));
   // Every other layout of some values: min-marginals against a new solution.
   int compared = 0;
-  forEachAlternative("tp=2", [&](const std::string &name, const Layout &layout, Time total,
-                                 const MeshShape &mesh) {
+  forEachAlternative("tp=2", [&](const std::string &name, const Layout &layout,
+                                 Time total, const MeshShape &mesh) {
     std::string text = layout.text(mesh);
     PlanOptions pinned;
     pinned.pins = {{name, text.empty() ? "tp = I" : text}};
@@ -187,8 +193,10 @@ TEST_F(PlanTest, ExplainsEveryCollectiveAndWholeWeight) {
     EXPECT_FALSE(c.reason.empty()) << c.value;
     EXPECT_GE(c.regret, 0);
   }
-  EXPECT_TRUE(llvm::any_of(plan.whole, [](const WholeValue &w) { return w.value == "l0_ln1_g"; }));
-  EXPECT_NE(explainText(plan).find("row parallel: 2 blocks of [32, 64]"), std::string::npos);
+  EXPECT_TRUE(llvm::any_of(
+      plan.whole, [](const WholeValue &w) { return w.value == "l0_ln1_g"; }));
+  EXPECT_NE(explainText(plan).find("row parallel: 2 blocks of [32, 64]"),
+            std::string::npos);
   EXPECT_NE(explainText(plan).find("vocabulary parallel"), std::string::npos);
   EXPECT_EQ(explainJson(plan)["collectives"].size(), plan.collectives.size());
 }
@@ -209,7 +217,8 @@ TEST_F(PlanTest, IsTheSameEveryTime) {
 }
 
 TEST_F(PlanTest, ComesBackFromAFile) {
-  for (GptOptions options : {GptOptions{.layers = 1}, GptOptions{.layers = 1, .keyHeads = 2}}) {
+  for (GptOptions options :
+       {GptOptions{.layers = 1}, GptOptions{.layers = 1, .keyHeads = 2}}) {
     parse(gpt(options));
     for (const char *mesh : {"tp=2", "tp=3", "tp=4", "dp=2,tp=2"}) {
       std::vector<Plan> plans{choose(mesh)};
@@ -247,7 +256,8 @@ TEST_F(PlanTest, TheFileHasTheDocumentedKeys) {
 TEST_F(PlanTest, AStaleOrIllTypedFileIsRefusedByName) {
   parse(gpt({.layers = 1}));
   nlohmann::json good = savePlan(choose("tp=2"), "hash");
-  auto refused = [&](auto change, const char *expected, const char *mesh = "tp=2") {
+  auto refused = [&](auto change, const char *expected,
+                     const char *mesh = "tp=2") {
     nlohmann::json file = good;
     change(file);
     messages.clear();
@@ -260,10 +270,13 @@ TEST_F(PlanTest, AStaleOrIllTypedFileIsRefusedByName) {
   refused([](json &) {}, "mesh tp=2", "tp=4");
   refused([](json &f) { f["ops"].erase(3); }, "stale");
   refused([](json &f) { f["ops"][0]["name"] = "renamed"; }, "'renamed'");
-  refused([](json &f) { f["ops"].back()["results"][0] = "tp = S(9)"; }, "dimension 9");
-  refused([](json &f) { f["ops"].back()["results"][0] = "tp = R"; }, "sharding rule of mtp.matmul");
+  refused([](json &f) { f["ops"].back()["results"][0] = "tp = S(9)"; },
+          "dimension 9");
+  refused([](json &f) { f["ops"].back()["results"][0] = "tp = R"; },
+          "sharding rule of mtp.matmul");
   refused([](json &f) { f["ops"].back()["operands"] = 3; }, "needs 2 operands");
-  refused([](json &f) { f["inputs"][0]["results"][0] = "tp = P(sum)"; }, "'ids'");
+  refused([](json &f) { f["inputs"][0]["results"][0] = "tp = P(sum)"; },
+          "'ids'");
   refused([](json &f) { f = json::array(); }, "version 1");
 }
 
@@ -273,8 +286,10 @@ TEST_F(PlanTest, AStaleOrIllTypedFileIsRefusedByName) {
 
 TEST_F(PlanTest, RandomPlansAreWellTyped) {
   for (GptOptions options :
-       {GptOptions{.layers = 1}, GptOptions{.layers = 1, .keyHeads = 2}, GptOptions{.layers = 1, .batch = 1}})
-    for (const char *mesh : {"tp=2", "tp=3", "tp=8", "dp=2,tp=2", "dp=2,tp=4", "a=2,b=2,c=2"}) {
+       {GptOptions{.layers = 1}, GptOptions{.layers = 1, .keyHeads = 2},
+        GptOptions{.layers = 1, .batch = 1}})
+    for (const char *mesh :
+         {"tp=2", "tp=3", "tp=8", "dp=2,tp=2", "dp=2,tp=4", "a=2,b=2,c=2"}) {
       std::set<std::string> distinct;
       for (uint64_t seed = 0; seed < 4; ++seed) {
         parse(gpt(options));
@@ -282,7 +297,8 @@ TEST_F(PlanTest, RandomPlansAreWellTyped) {
         distinct.insert(savePlan(plan, "").dump());
         EXPECT_EQ(savePlan(random(mesh, seed), ""), savePlan(plan, ""));
         ASSERT_TRUE(succeeded(applyPlan(*module, plan))) << mesh << " " << seed;
-        ASSERT_TRUE(succeeded(mlir::verify(*module))) << mesh << " " << seed << messages;
+        ASSERT_TRUE(succeeded(mlir::verify(*module)))
+            << mesh << " " << seed << messages;
       }
       EXPECT_EQ(distinct.size(), 4u);
     }
@@ -304,7 +320,8 @@ TEST_F(PlanTest, AppliedCollectivesAreThePredictedOnes) {
           return;
         std::string axes;
         for (mlir::Attribute axis : op.getAxes())
-          axes += (axes.empty() ? "" : ",") + mlir::cast<mlir::StringAttr>(axis).str();
+          axes += (axes.empty() ? "" : ",") +
+                  mlir::cast<mlir::StringAttr>(axis).str();
         ++found[op->getName().getStringRef().str() + " " + axes];
       });
       EXPECT_EQ(found, predicted) << mesh << " " << seed;

@@ -35,7 +35,8 @@ Problem randomProblem(std::mt19937_64 &random, int illegalPercent) {
         continue;
       bool flip = random() % 2;
       Pair pair{flip ? b : a, flip ? a : b, {}};
-      pair.table.resize(problem.variables[a].unary.size() * problem.variables[b].unary.size());
+      pair.table.resize(problem.variables[a].unary.size() *
+                        problem.variables[b].unary.size());
       for (Time &cost : pair.table)
         cost = randomCost(random, illegalPercent);
       problem.pairs.push_back(pair);
@@ -130,7 +131,8 @@ TEST(Solver, TakesTheFirstStrategyAmongEquals) {
 TEST(Solver, RefusesWhatIsTooWideByName) {
   Problem problem;
   for (int v = 0; v < 8; ++v)
-    problem.variables.push_back({std::vector<Time>(10, 1), 0, "op" + std::to_string(v)});
+    problem.variables.push_back(
+        {std::vector<Time>(10, 1), 0, "op" + std::to_string(v)});
   for (int a = 0; a < 8; ++a)
     for (int b = a + 1; b < 8; ++b)
       problem.pairs.push_back({a, b, std::vector<Time>(100, 1)});
@@ -157,7 +159,8 @@ TEST(Solver, OfNothingIsNothing) {
   EXPECT_EQ(solver.optimum(), 0);
 }
 
-/// A residual stream with two branches a layer, and one mask that all layers read.
+/// A residual stream with two branches a layer, and one mask that all layers
+/// read.
 Problem layers(int count, int strategies) {
   std::mt19937_64 random(11);
   Problem problem;
@@ -208,17 +211,20 @@ TEST(Solver, PrintsItsTimeOnDeepModels) {
       Solver solver(problem);
       ASSERT_TRUE(solver.solve());
       double solveMs = std::chrono::duration<double, std::milli>(
-                           std::chrono::steady_clock::now() - start).count();
+                           std::chrono::steady_clock::now() - start)
+                           .count();
       start = std::chrono::steady_clock::now();
       auto marginals = solver.minMarginals();
       double marginalMs = std::chrono::duration<double, std::milli>(
-                              std::chrono::steady_clock::now() - start).count();
+                              std::chrono::steady_clock::now() - start)
+                              .count();
       for (const auto &marginal : marginals)
-        EXPECT_EQ(*std::min_element(marginal.begin(), marginal.end()), solver.optimum());
+        EXPECT_EQ(*std::min_element(marginal.begin(), marginal.end()),
+                  solver.optimum());
       std::printf("%d layers, %zu variables, %d strategies, width %d: %.1f ms, "
                   "min-marginals %.1f ms\n",
-                  count, problem.variables.size(), strategies, solver.width(), solveMs,
-                  marginalMs);
+                  count, problem.variables.size(), strategies, solver.width(),
+                  solveMs, marginalMs);
     }
 }
 

@@ -25,7 +25,8 @@ TEST(Arena, AlignsOddSizes) {
 
 TEST(Arena, TakesTheSmallestGapThatFits) {
   // At step 1 there are gaps of 256 and of 64 bytes below the last span.
-  std::vector<ArenaSpan> spans{{1024, 1, 1}, {256, 0, 0}, {512, 0, 2}, {64, 2, 2}};
+  std::vector<ArenaSpan> spans{
+      {1024, 1, 1}, {256, 0, 0}, {512, 0, 2}, {64, 2, 2}};
   planArena(spans);
   for (size_t i = 0; i < spans.size(); ++i)
     for (size_t j = 0; j < i; ++j)
@@ -50,7 +51,8 @@ TEST(Arena, NeverOverlapsAndStaysBelowTheSum) {
     for (size_t i = 0; i < spans.size(); ++i) {
       EXPECT_LE(spans[i].offset + spans[i].bytes, total);
       for (size_t j = 0; j < i; ++j)
-        if (spans[i].first <= spans[j].last && spans[j].first <= spans[i].last && spans[i].bytes && spans[j].bytes)
+        if (spans[i].first <= spans[j].last &&
+            spans[j].first <= spans[i].last && spans[i].bytes && spans[j].bytes)
           EXPECT_TRUE(spans[i].offset + spans[i].bytes <= spans[j].offset ||
                       spans[j].offset + spans[j].bytes <= spans[i].offset);
     }

@@ -29,7 +29,9 @@ std::vector<TypedProgram> mtp::test::readPrograms(const std::string &path) {
   StringRef rest = text;
   while (!rest.empty()) {
     auto [part, more] = rest.split("// -----");
-    StringRef name = part.split("\nfunc.func @").second.take_until([](char c) { return c == '('; });
+    StringRef name = part.split("\nfunc.func @").second.take_until([](char c) {
+      return c == '(';
+    });
     programs.push_back({name.str(), part.str()});
     rest = more;
   }
@@ -50,7 +52,8 @@ static void embedWeights(ModuleOp module) {
     std::mt19937_64 random = std::mt19937_64(initializer.getSymName().size());
     SmallVector<Attribute> values;
     for (int64_t i = 0; i < type.getNumElements(); ++i)
-      values.push_back(FloatAttr::get(type.getElementType(), randomValue(random)));
+      values.push_back(
+          FloatAttr::get(type.getElementType(), randomValue(random)));
     initializer.setValueAttr(DenseElementsAttr::get(type, values));
     initializer.removeFileAttr();
     initializer.removeOffsetAttr();
@@ -64,7 +67,8 @@ static void makeWhole(ModuleOp module) {
     SmallVector<Attribute> factors;
     for (Attribute sizes : mesh.getAxisFactors())
       factors.push_back(DenseI64ArrayAttr::get(
-          module.getContext(), SmallVector<int64_t>(cast<DenseI64ArrayAttr>(sizes).size(), 1)));
+          module.getContext(),
+          SmallVector<int64_t>(cast<DenseI64ArrayAttr>(sizes).size(), 1)));
     mesh.setAxisFactorsAttr(ArrayAttr::get(module.getContext(), factors));
   }
   AttrTypeReplacer replacer;
@@ -81,17 +85,29 @@ static TensorMap inputsOf(const Artifact &artifact) {
   TensorMap inputs;
   for (const Input &input : artifact.entries[0].inputs) {
     HostTensor tensor(input.layout.type, input.layout.shape);
-    std::mt19937_64 random(input.name.size() * 31 + static_cast<unsigned char>(input.name.back()));
+    std::mt19937_64 random(input.name.size() * 31 +
+                           static_cast<unsigned char>(input.name.back()));
     for (int64_t i = 0; i < tensor.elements(); ++i) {
       double value = randomValue(random);
       int64_t integer = static_cast<int64_t>((value + 1) * 2.5);
       switch (input.layout.type) {
-      case DType::F64: tensor.as<double>()[i] = value; break;
-      case DType::F32: tensor.as<float>()[i] = static_cast<float>(value); break;
-      case DType::I64: tensor.as<int64_t>()[i] = integer; break;
-      case DType::I32: tensor.as<int32_t>()[i] = static_cast<int32_t>(integer); break;
-      case DType::Bool: tensor.as<uint8_t>()[i] = integer % 2; break;
-      default: break;
+      case DType::F64:
+        tensor.as<double>()[i] = value;
+        break;
+      case DType::F32:
+        tensor.as<float>()[i] = static_cast<float>(value);
+        break;
+      case DType::I64:
+        tensor.as<int64_t>()[i] = integer;
+        break;
+      case DType::I32:
+        tensor.as<int32_t>()[i] = static_cast<int32_t>(integer);
+        break;
+      case DType::Bool:
+        tensor.as<uint8_t>()[i] = integer % 2;
+        break;
+      default:
+        break;
       }
     }
     inputs.emplace(input.name, std::move(tensor));
@@ -110,10 +126,15 @@ static bool lower(ModuleOp module, bool fuse) {
   return succeeded(passes.run(module));
 }
 
-RunResult mtp::test::runProgram(MLIRContext *context, const TypedProgram &program, bool whole, bool fuse) {
+RunResult mtp::test::runProgram(MLIRContext *context,
+                                const TypedProgram &program, bool whole,
+                                bool fuse) {
   RunResult result;
-  ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) { result.error += diagnostic.str() + "\n"; });
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(program.text, ParserConfig(context, false));
+  ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
+    result.error += diagnostic.str() + "\n";
+  });
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(program.text, ParserConfig(context, false));
   if (!module)
     return result;
   for (auto func : module->getOps<func::FuncOp>())
@@ -133,9 +154,10 @@ RunResult mtp::test::runProgram(MLIRContext *context, const TypedProgram &progra
   artifact.cpuFeatures = object->cpuFeatures;
   if (!artifact.verify(result.error))
     return result;
-  result.kernelLaunches = llvm::count_if(artifact.entries[0].program, [](const Instruction &step) {
-    return step.kind == Instruction::Kind::Kernel;
-  });
+  result.kernelLaunches =
+      llvm::count_if(artifact.entries[0].program, [](const Instruction &step) {
+        return step.kind == Instruction::Kind::Kernel;
+      });
   SessionOptions options;
   options.poison = true;
   options.collectiveTimeout = 20;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ProgramRunner.h - runs typed programs on their mesh and on one rank -===//
+//===- ProgramRunner.h - runs typed programs on their mesh and on one rank
+//-===//
 #ifndef MTP_TEST_UNIT_PROGRAM_PROGRAMRUNNER_H
 #define MTP_TEST_UNIT_PROGRAM_PROGRAMRUNNER_H
 
@@ -31,11 +32,12 @@ struct RunResult {
   int64_t kernelLaunches = 0; ///< of the program
 };
 
-/// Compiles and runs a module with layouts. Stored tensors become random values;
-/// inputs are random (integers in [0, 5)), the same for every mesh. With `whole`
-/// every mesh axis gets one rank; without `fuse` every op is a kernel of its own.
-/// Padding and the fresh arena are poisoned.
-RunResult runProgram(mlir::MLIRContext *context, const TypedProgram &program, bool whole, bool fuse);
+/// Compiles and runs a module with layouts. Stored tensors become random
+/// values; inputs are random (integers in [0, 5)), the same for every mesh.
+/// With `whole` every mesh axis gets one rank; without `fuse` every op is a
+/// kernel of its own. Padding and the fresh arena are poisoned.
+RunResult runProgram(mlir::MLIRContext *context, const TypedProgram &program,
+                     bool whole, bool fuse);
 
 /// max |a - b| / max |b|; infinite if NaNs differ.
 double distance(const HostTensor &a, const HostTensor &b);

@@ -1,13 +1,14 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ProgramTest.cpp - n ranks compute what one rank computes ------------===//
+//===- ProgramTest.cpp - n ranks compute what one rank computes
+//------------===//
 //
 // Every program of the lit tests of mtp-partition, and those beside this file,
 // runs on its mesh and on one rank, with poison in padding and in the arena.
 //
 //===----------------------------------------------------------------------===//
-#include "test/unit/program/ProgramRunner.h"
 #include "dialects/spmd/SpmdDialect.h"
+#include "test/unit/program/ProgramRunner.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -17,7 +18,9 @@ using namespace mtp;
 using namespace mtp::test;
 
 namespace mtp::test {
-static void PrintTo(const TypedProgram &program, std::ostream *os) { *os << program.name; }
+static void PrintTo(const TypedProgram &program, std::ostream *os) {
+  *os << program.name;
+}
 } // namespace mtp::test
 
 namespace {
@@ -33,16 +36,20 @@ TEST_P(OnItsMesh, EqualsOneRank) {
     RunResult split = runProgram(&context, GetParam(), false, fuse);
     ASSERT_EQ(split.error, "") << "fuse " << fuse;
     for (const auto &[name, tensor] : whole.outputs)
-      EXPECT_LE(distance(split.outputs.at(name), tensor), tensor.type == DType::F64 ? 1e-12 : 2e-6)
+      EXPECT_LE(distance(split.outputs.at(name), tensor),
+                tensor.type == DType::F64 ? 1e-12 : 2e-6)
           << name << ", fuse " << fuse;
   }
 }
 
 std::vector<TypedProgram> allPrograms() {
   std::vector<TypedProgram> programs;
-  for (const char *file : {"passes/mtp-partition/dense-layer.mlir", "passes/mtp-partition/conversions.mlir",
-                           "passes/mtp-partition/padding.mlir", "unit/program/layers.mlir"})
-    for (TypedProgram &program : readPrograms(std::string(MTP_TEST_PROGRAMS) + "/" + file))
+  for (const char *file :
+       {"passes/mtp-partition/dense-layer.mlir",
+        "passes/mtp-partition/conversions.mlir",
+        "passes/mtp-partition/padding.mlir", "unit/program/layers.mlir"})
+    for (TypedProgram &program :
+         readPrograms(std::string(MTP_TEST_PROGRAMS) + "/" + file))
       programs.push_back(std::move(program));
   return programs;
 }

@@ -107,12 +107,15 @@ struct Invalid {
 
 TEST(Artifact, VerifierNamesWhatIsWrong) {
   using Kind = Instruction::Kind;
-  auto program = [](Artifact &a) -> auto & { return a.entries[0].program; };
+  auto program = [](Artifact & a) -> auto & { return a.entries[0].program; };
   const Invalid cases[] = {
       {"mesh axis", [](Artifact &a) { a.axes.axes[0].size = 0; }},
       {"more than 4096 ranks",
        [](Artifact &a) { a.axes.axes[0].size = 1 << 20; }},
-      {"used twice", [](Artifact &a) { a.axes.axes.push_back({"tp", 1}); }},
+      {"used twice",
+       [](Artifact &a) {
+         a.axes.axes.push_back({"tp", 1});
+       }},
       {"no program", [](Artifact &a) { a.entries.clear(); }},
       {"its shape needs",
        [](Artifact &a) { a.parameters[0].source.bytes = 3; }},

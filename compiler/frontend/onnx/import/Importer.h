@@ -1,20 +1,21 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Importer.h - from ONNX nodes to mtp ops -----------------------------===//
+//===- Importer.h - from ONNX nodes to mtp ops
+//-----------------------------===//
 //
 // One walk in topological order. All dimensions have numbers before it starts,
 // so every value has a static shape as soon as it is made. A value is known at
-// import (a `Constant`: shapes and what is computed from them), a weight (bytes in
-// the file, never read), or an mtp value.
+// import (a `Constant`: shapes and what is computed from them), a weight (bytes
+// in the file, never read), or an mtp value.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_FRONTEND_ONNX_IMPORT_IMPORTER_H
 #define MTP_COMPILER_FRONTEND_ONNX_IMPORT_IMPORTER_H
 
 #include "compiler/frontend/onnx/Constant.h"
-#include "compiler/frontend/onnx/ReadOptions.h"
 #include "compiler/frontend/onnx/Model.h"
 #include "compiler/frontend/onnx/OnnxError.h"
+#include "compiler/frontend/onnx/ReadOptions.h"
 #include "compiler/frontend/onnx/import/Emit.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -33,7 +34,7 @@ struct Entry {
   std::shared_ptr<const Constant> constant;
   const Tensor *weight = nullptr;
   bool isParameter = false; ///< a float initializer, not a constant node
-  mlir::Value value; ///< null until it is needed
+  mlir::Value value;        ///< null until it is needed
   bool isSequence = false;
   std::vector<std::shared_ptr<Entry>> sequence;
 };
@@ -49,10 +50,12 @@ class Importer;
 /// A node while its handler runs.
 class NodeContext {
 public:
-  NodeContext(Importer &importer, const Node &node, int64_t version, std::vector<EntryRef> inputs,
+  NodeContext(Importer &importer, const Node &node, int64_t version,
+              std::vector<EntryRef> inputs,
               const std::map<std::string, Attribute> &attributes, Emit emit)
-      : node(node), version(version), emit(emit), importer(importer), inputs(std::move(inputs)),
-        attributes(attributes), outputs(node.outputs.size()) {}
+      : node(node), version(version), emit(emit), importer(importer),
+        inputs(std::move(inputs)), attributes(attributes),
+        outputs(node.outputs.size()) {}
 
   const Node &node;
   int64_t version; ///< of the opset
@@ -61,7 +64,9 @@ public:
   size_t numInputs() const { return inputs.size(); }
   size_t numOutputs() const { return outputs.size(); }
   bool has(size_t i) const { return i < inputs.size() && inputs[i]; }
-  bool wants(size_t i) const { return i < node.outputs.size() && !node.outputs[i].empty(); }
+  bool wants(size_t i) const {
+    return i < node.outputs.size() && !node.outputs[i].empty();
+  }
   const EntryRef &in(size_t i) const;
   DType type(size_t i) const { return in(i)->type; }
   const Shape &shape(size_t i) const { return in(i)->shape; }
@@ -72,13 +77,17 @@ public:
   std::shared_ptr<const Constant> constant(size_t i) const;
   /// The same, unsupported if they are known only at run time. `what` says what
   /// they are: "the axes".
-  std::shared_ptr<const Constant> known(size_t i, const std::string &what) const;
+  std::shared_ptr<const Constant> known(size_t i,
+                                        const std::string &what) const;
   std::vector<int64_t> ints(size_t i, const std::string &what) const;
 
-  bool hasAttr(const std::string &name) const { return attributes.count(name) != 0; }
+  bool hasAttr(const std::string &name) const {
+    return attributes.count(name) != 0;
+  }
   int64_t intAttr(const std::string &name, int64_t otherwise) const;
   double floatAttr(const std::string &name, double otherwise) const;
-  std::string stringAttr(const std::string &name, const std::string &otherwise) const;
+  std::string stringAttr(const std::string &name,
+                         const std::string &otherwise) const;
   std::optional<std::vector<int64_t>> intsAttr(const std::string &name) const;
   const Attribute *attr(const std::string &name) const;
 
@@ -92,7 +101,9 @@ public:
   void outSequence(size_t i, std::vector<EntryRef> elements);
   std::vector<EntryRef> &results() { return outputs; }
 
-  [[noreturn]] void unsupported(const std::string &reason) const { throw Unsupported{reason}; }
+  [[noreturn]] void unsupported(const std::string &reason) const {
+    throw Unsupported{reason};
+  }
   /// The model breaks a rule of the operator.
   [[noreturn]] void invalid(const std::string &reason) const;
 
@@ -132,8 +143,8 @@ bool foldNode(const NodeContext &context, std::vector<Constant> &results);
 
 class Importer {
 public:
-  Importer(const Model &model, const ReadOptions &options, mlir::MLIRContext &context,
-           std::vector<std::string> &warnings);
+  Importer(const Model &model, const ReadOptions &options,
+           mlir::MLIRContext &context, std::vector<std::string> &warnings);
 
   /// Throws OnnxFailure.
   mlir::OwningOpRef<mlir::ModuleOp> run();
@@ -144,7 +155,8 @@ public:
   /// float32 becomes float64 under double precision.
   DType effective(DType type) const;
   /// The elements of an initializer or constant attribute.
-  EntryRef tensorEntry(const Tensor &tensor, const std::string &name, bool isInitializer);
+  EntryRef tensorEntry(const Tensor &tensor, const std::string &name,
+                       bool isInitializer);
   std::shared_ptr<const Constant> constantOf(const EntryRef &entry);
 
 private:
@@ -157,31 +169,41 @@ private:
     Scope scope;
     std::string prefix;
     const OpsetMap *opsets = nullptr;
-    const std::map<std::string, Attribute> *arguments = nullptr; ///< of a function
+    const std::map<std::string, Attribute> *arguments =
+        nullptr; ///< of a function
   };
   struct Report {
     std::string op, reason, node;
   };
 
   void addInputs();
-  void addInitializers(const Graph &graph, Frame &frame, const std::set<std::string> &overridden);
-  void runNodes(const std::vector<Node> &nodes, const std::vector<std::string> &outputs, Frame &frame);
+  void addInitializers(const Graph &graph, Frame &frame,
+                       const std::set<std::string> &overridden);
+  void runNodes(const std::vector<Node> &nodes,
+                const std::vector<std::string> &outputs, Frame &frame);
   void runNode(const Node &node, Frame &frame);
-  void runHandler(const Node &node, int64_t version, std::vector<EntryRef> inputs,
-                  const std::map<std::string, Attribute> &attributes, Frame &frame);
-  void inlineFunction(const Node &node, const Function &function, std::vector<EntryRef> inputs,
-                      const std::map<std::string, Attribute> &attributes, Frame &frame);
+  void runHandler(const Node &node, int64_t version,
+                  std::vector<EntryRef> inputs,
+                  const std::map<std::string, Attribute> &attributes,
+                  Frame &frame);
+  void inlineFunction(const Node &node, const Function &function,
+                      std::vector<EntryRef> inputs,
+                      const std::map<std::string, Attribute> &attributes,
+                      Frame &frame);
   void inlineBranch(const Node &node, std::vector<EntryRef> inputs,
-                    const std::map<std::string, Attribute> &attributes, Frame &frame);
-  std::map<std::string, Attribute> bind(const std::map<std::string, Attribute> &attributes,
-                                        const Frame &frame) const;
+                    const std::map<std::string, Attribute> &attributes,
+                    Frame &frame);
+  std::map<std::string, Attribute>
+  bind(const std::map<std::string, Attribute> &attributes,
+       const Frame &frame) const;
   void reject(const Node &node, const Frame &frame, const std::string &reason);
   void markUnknown(const Node &node, Frame &frame);
   void finish();
   [[noreturn]] void reportUnsupported();
   mlir::Value emitConstant(const Constant &value, const std::string &name);
   mlir::Value emitProgression(const Constant &value);
-  mlir::Value emitWeight(const Tensor &tensor, const std::string &name, DType type, bool isParameter);
+  mlir::Value emitWeight(const Tensor &tensor, const std::string &name,
+                         DType type, bool isParameter);
   std::string uniqueSymbol(const std::string &name);
   mlir::Location locationOf(const std::string &node, const std::string &value);
 

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- InputRanges.cpp - what values an input may take ---------------------===//
+//===- InputRanges.cpp - what values an input may take
+//---------------------===//
 
 #include "compiler/frontend/onnx/import/InputRanges.h"
 #include "dialects/mtp/MtpDialect.h"
@@ -24,17 +25,23 @@ Range followInput(Value input) {
   for (size_t i = 0; i < work.size(); ++i)
     for (OpOperand &use : work[i].getUses()) {
       Operation *user = use.getOwner();
-      if (auto gather = dyn_cast<GatherOp>(user); gather && use.getOperandNumber() == 1) {
-        int64_t rows = cast<RankedTensorType>(gather.getData().getType()).getDimSize(gather.getDim());
+      if (auto gather = dyn_cast<GatherOp>(user);
+          gather && use.getOperandNumber() == 1) {
+        int64_t rows = cast<RankedTensorType>(gather.getData().getType())
+                           .getDimSize(gather.getDim());
         if (range.rows && rows >= range.rows)
           continue;
         auto parameter = gather.getData().getDefiningOp<ParameterOp>();
         range = {rows, parameter ? parameter.getSource().str() : "a table"};
         continue;
       }
-      auto type = dyn_cast_or_null<RankedTensorType>(user->getNumResults() ? user->getResult(0).getType() : Type());
-      bool isInteger = type && type.getElementType().isInteger() && !type.getElementType().isInteger(1);
-      if (isInteger && isa<ReshapeOp, TransposeOp, BroadcastOp, StridedSliceOp, ConvertOp>(user))
+      auto type = dyn_cast_or_null<RankedTensorType>(
+          user->getNumResults() ? user->getResult(0).getType() : Type());
+      bool isInteger = type && type.getElementType().isInteger() &&
+                       !type.getElementType().isInteger(1);
+      if (isInteger &&
+          isa<ReshapeOp, TransposeOp, BroadcastOp, StridedSliceOp, ConvertOp>(
+              user))
         work.insert(user->getResult(0));
     }
   return range;
@@ -46,17 +53,24 @@ void onnx::annotateInputs(func::FuncOp main) {
   for (BlockArgument argument : main.getArguments()) {
     unsigned index = argument.getArgNumber();
     Type element = cast<RankedTensorType>(argument.getType()).getElementType();
-    std::string name = main.getArgAttrOfType<StringAttr>(index, "mtp.name").getValue().lower();
+    std::string name =
+        main.getArgAttrOfType<StringAttr>(index, "mtp.name").getValue().lower();
     std::string random = isa<FloatType>(element) ? "normal" : "zeros";
-    auto has = [&](const char *part) { return name.find(part) != std::string::npos; };
+    auto has = [&](const char *part) {
+      return name.find(part) != std::string::npos;
+    };
     if (element.isInteger(1) || has("mask"))
       random = "mask";
     else if (element.isInteger()) {
       Range range = followInput(argument);
       if (range.rows) {
-        main.setArgAttr(index, "mtp.range", builder.getDenseI64ArrayAttr({-range.rows, range.rows - 1}));
+        main.setArgAttr(
+            index, "mtp.range",
+            builder.getDenseI64ArrayAttr({-range.rows, range.rows - 1}));
         main.setArgAttr(index, "mtp.range_reason",
-                        builder.getStringAttr("rows of " + range.table + " (" + std::to_string(range.rows) + ")"));
+                        builder.getStringAttr("rows of " + range.table + " (" +
+                                              std::to_string(range.rows) +
+                                              ")"));
         random = has("position") ? "positions" : "ids";
       } else if (has("position")) {
         random = "positions";

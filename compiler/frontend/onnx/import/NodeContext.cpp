@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- NodeContext.cpp - what the handler of a node sees -------------------===//
+//===- NodeContext.cpp - what the handler of a node sees
+//-------------------===//
 
 #include "compiler/frontend/onnx/import/Importer.h"
 
@@ -15,16 +16,21 @@ const EntryRef &NodeContext::in(size_t i) const {
 }
 
 Value NodeContext::value(size_t i) { return importer.materialize(in(i)); }
-std::shared_ptr<const Constant> NodeContext::constant(size_t i) const { return importer.constantOf(in(i)); }
+std::shared_ptr<const Constant> NodeContext::constant(size_t i) const {
+  return importer.constantOf(in(i));
+}
 
-std::shared_ptr<const Constant> NodeContext::known(size_t i, const std::string &what) const {
+std::shared_ptr<const Constant>
+NodeContext::known(size_t i, const std::string &what) const {
   auto value = constant(i);
   if (!value)
-    unsupported(what + " (input '" + in(i)->name + "') are known only at run time");
+    unsupported(what + " (input '" + in(i)->name +
+                "') are known only at run time");
   return value;
 }
 
-std::vector<int64_t> NodeContext::ints(size_t i, const std::string &what) const {
+std::vector<int64_t> NodeContext::ints(size_t i,
+                                       const std::string &what) const {
   auto value = known(i, what);
   if (value->holdsFloats())
     invalid(what + " are floats");
@@ -44,10 +50,12 @@ int64_t NodeContext::intAttr(const std::string &name, int64_t otherwise) const {
 double NodeContext::floatAttr(const std::string &name, double otherwise) const {
   return hasAttr(name) ? attr(name)->f : otherwise;
 }
-std::string NodeContext::stringAttr(const std::string &name, const std::string &otherwise) const {
+std::string NodeContext::stringAttr(const std::string &name,
+                                    const std::string &otherwise) const {
   return hasAttr(name) ? attr(name)->s : otherwise;
 }
-std::optional<std::vector<int64_t>> NodeContext::intsAttr(const std::string &name) const {
+std::optional<std::vector<int64_t>>
+NodeContext::intsAttr(const std::string &name) const {
   if (!hasAttr(name))
     return std::nullopt;
   return attr(name)->ints;
@@ -55,11 +63,13 @@ std::optional<std::vector<int64_t>> NodeContext::intsAttr(const std::string &nam
 
 int64_t NodeContext::axis(int64_t axis, int64_t rank) const {
   if (axis < -rank || axis >= rank)
-    invalid("axis " + std::to_string(axis) + " does not exist in a tensor of rank " + std::to_string(rank));
+    invalid("axis " + std::to_string(axis) +
+            " does not exist in a tensor of rank " + std::to_string(rank));
   return axis < 0 ? axis + rank : axis;
 }
 
-std::vector<int64_t> NodeContext::axes(std::vector<int64_t> axes, int64_t rank) const {
+std::vector<int64_t> NodeContext::axes(std::vector<int64_t> axes,
+                                       int64_t rank) const {
   for (int64_t &a : axes)
     a = axis(a, rank);
   std::sort(axes.begin(), axes.end());
@@ -70,7 +80,8 @@ std::vector<int64_t> NodeContext::axes(std::vector<int64_t> axes, int64_t rank) 
 
 void NodeContext::out(size_t i, Value value) {
   if (i < outputs.size())
-    outputs[i] = importer.valueEntry(value, i < node.outputs.size() ? node.outputs[i] : node.name);
+    outputs[i] = importer.valueEntry(
+        value, i < node.outputs.size() ? node.outputs[i] : node.name);
 }
 void NodeContext::outConstant(size_t i, Constant value) {
   if (i < outputs.size())
@@ -84,5 +95,6 @@ void NodeContext::outSequence(size_t i, std::vector<EntryRef> elements) {
   outputs[i] = entry;
 }
 void NodeContext::invalid(const std::string &reason) const {
-  failInput("node '" + node.name + "' (" + node.op + "): " + reason, {node.name});
+  failInput("node '" + node.name + "' (" + node.op + "): " + reason,
+            {node.name});
 }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OnnxImport.cpp - an ONNX file as an mtp module ----------------------===//
+//===- OnnxImport.cpp - an ONNX file as an mtp module
+//----------------------===//
 
 #include "compiler/frontend/onnx/import/OnnxImport.h"
 #include "compiler/frontend/onnx/import/Importer.h"
@@ -15,17 +16,60 @@ static void limitTypes(OpTable &table) {
       table.at(name).accepts = accepts;
   };
   set(Accepts::Booleans, {"And", "Or", "Xor", "Not", "Where"});
-  set(Accepts::Integers, {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"});
-  set(Accepts::Floats,
-      {"Exp", "Log", "Sqrt", "Reciprocal", "Erf", "Tanh", "Sigmoid", "Sin", "Cos", "Floor", "Ceil", "Round", "IsNaN",
-       "IsInf", "Gelu", "Swish", "LeakyRelu", "Elu", "Softplus", "Mish", "Softsign", "HardSigmoid", "HardSwish",
-       "Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "BatchNormalization",
-       "InstanceNormalization", "LpNormalization", "Attention", "RotaryEmbedding", "Conv", "GlobalAveragePool"});
-  set(Accepts::Numbers,
-      {"Neg", "Abs", "Sign", "Relu", "Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min", "Sum", "Mean", "Less",
-       "LessOrEqual", "Greater", "GreaterOrEqual", "Clip", "PRelu", "CumSum", "TopK", "ArgMax", "ArgMin", "ReduceSum",
-       "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp",
-       "MatMul", "Gemm", "Einsum"});
+  set(Accepts::Integers,
+      {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"});
+  set(Accepts::Floats, {"Exp",
+                        "Log",
+                        "Sqrt",
+                        "Reciprocal",
+                        "Erf",
+                        "Tanh",
+                        "Sigmoid",
+                        "Sin",
+                        "Cos",
+                        "Floor",
+                        "Ceil",
+                        "Round",
+                        "IsNaN",
+                        "IsInf",
+                        "Gelu",
+                        "Swish",
+                        "LeakyRelu",
+                        "Elu",
+                        "Softplus",
+                        "Mish",
+                        "Softsign",
+                        "HardSigmoid",
+                        "HardSwish",
+                        "Softmax",
+                        "LogSoftmax",
+                        "LayerNormalization",
+                        "RMSNormalization",
+                        "BatchNormalization",
+                        "InstanceNormalization",
+                        "LpNormalization",
+                        "Attention",
+                        "RotaryEmbedding",
+                        "Conv",
+                        "GlobalAveragePool"});
+  set(Accepts::Numbers, {"Neg",          "Abs",
+                         "Sign",         "Relu",
+                         "Add",          "Sub",
+                         "Mul",          "Div",
+                         "Pow",          "Mod",
+                         "Max",          "Min",
+                         "Sum",          "Mean",
+                         "Less",         "LessOrEqual",
+                         "Greater",      "GreaterOrEqual",
+                         "Clip",         "PRelu",
+                         "CumSum",       "TopK",
+                         "ArgMax",       "ArgMin",
+                         "ReduceSum",    "ReduceMean",
+                         "ReduceProd",   "ReduceL1",
+                         "ReduceL2",     "ReduceSumSquare",
+                         "ReduceLogSum", "ReduceLogSumExp",
+                         "MatMul",       "Gemm",
+                         "Einsum"});
 }
 
 const OpTable &mtp::onnx::opTable() {
@@ -53,9 +97,10 @@ std::vector<std::string> mtp::onnx::supportedOperators() {
   return names;
 }
 
-mlir::OwningOpRef<mlir::ModuleOp> mtp::onnx::importOnnx(const std::string &path, const ReadOptions &options,
-                                                        mlir::MLIRContext &context,
-                                                        std::vector<std::string> &warnings, OnnxError &error) {
+mlir::OwningOpRef<mlir::ModuleOp>
+mtp::onnx::importOnnx(const std::string &path, const ReadOptions &options,
+                      mlir::MLIRContext &context,
+                      std::vector<std::string> &warnings, OnnxError &error) {
   try {
     Model model = readModel(path);
     return Importer(model, options, context, warnings).run();

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OpsContraction.cpp - products, Einsum, convolution ------------------===//
+//===- OpsContraction.cpp - products, Einsum, convolution
+//------------------===//
 
 #include "compiler/frontend/onnx/import/Importer.h"
 
@@ -12,7 +13,8 @@ namespace {
 void checkTypes(NodeContext &n) {
   for (size_t i = 1; i < n.numInputs(); ++i)
     if (n.has(i) && n.type(i) != n.type(0))
-      n.invalid(std::string("operands are of types ") + name(n.type(0)) + " and " + name(n.type(i)));
+      n.invalid(std::string("operands are of types ") + name(n.type(0)) +
+                " and " + name(n.type(i)));
 }
 
 void matMul(NodeContext &n) {
@@ -40,8 +42,10 @@ void gemm(NodeContext &n) {
   Emit &e = n.emit;
   checkTypes(n);
   if (n.rank(0) != 2 || n.rank(1) != 2)
-    n.invalid("operands have rank " + std::to_string(n.rank(0)) + " and " + std::to_string(n.rank(1)) + ", expected 2");
-  Value result = e.matmul(n.value(0), n.value(1), n.intAttr("transA", 0) != 0, n.intAttr("transB", 0) != 0);
+    n.invalid("operands have rank " + std::to_string(n.rank(0)) + " and " +
+              std::to_string(n.rank(1)) + ", expected 2");
+  Value result = e.matmul(n.value(0), n.value(1), n.intAttr("transA", 0) != 0,
+                          n.intAttr("transB", 0) != 0);
   auto scaled = [&](Value x, double factor) {
     return factor == 1 ? x : e.binary<MulOp>(x, e.scalar(elementOf(x), factor));
   };
@@ -104,10 +108,12 @@ Value permuted(Emit &e, const Labelled &x, const std::string &order) {
 }
 
 /// One product: labels of both are batch (in the result) or contracted.
-Labelled contract(Emit &e, const Labelled &a, const Labelled &b, const std::string &needed) {
+Labelled contract(Emit &e, const Labelled &a, const Labelled &b,
+                  const std::string &needed) {
   std::string batch, rows, columns, contracted;
   for (char label : a.labels) {
-    bool both = b.labels.find(label) != std::string::npos, kept = needed.find(label) != std::string::npos;
+    bool both = b.labels.find(label) != std::string::npos,
+         kept = needed.find(label) != std::string::npos;
     (both ? (kept ? batch : contracted) : rows) += label;
   }
   for (char label : b.labels)
@@ -118,7 +124,8 @@ Labelled contract(Emit &e, const Labelled &a, const Labelled &b, const std::stri
     size_t at = a.labels.find(label);
     int64_t x = at == std::string::npos ? 1 : shapeOf(a.value)[at];
     at = b.labels.find(label);
-    return std::max(x, at == std::string::npos ? int64_t(1) : shapeOf(b.value)[at]);
+    return std::max(x, at == std::string::npos ? int64_t(1)
+                                               : shapeOf(b.value)[at]);
   };
   auto product = [&](const std::string &labels) {
     int64_t result = 1;
@@ -129,7 +136,8 @@ Labelled contract(Emit &e, const Labelled &a, const Labelled &b, const std::stri
   Shape batchShape;
   for (char label : batch)
     batchShape.push_back(extent(label));
-  auto matrix = [&](const Labelled &x, const std::string &order, int64_t m, int64_t k) {
+  auto matrix = [&](const Labelled &x, const std::string &order, int64_t m,
+                    int64_t k) {
     Value value = permuted(e, x, order);
     Shape full;
     for (char label : order)
@@ -140,7 +148,8 @@ Labelled contract(Emit &e, const Labelled &a, const Labelled &b, const std::stri
     return e.reshape(value, result);
   };
   int64_t m = product(rows), k = product(contracted), c = product(columns);
-  Value result = e.matmul(matrix(a, batch + rows + contracted, m, k), matrix(b, batch + contracted + columns, k, c));
+  Value result = e.matmul(matrix(a, batch + rows + contracted, m, k),
+                          matrix(b, batch + contracted + columns, k, c));
   for (char label : batch + rows + columns)
     shape.push_back(extent(label));
   return {e.reshape(result, shape), batch + rows + columns};
@@ -214,19 +223,25 @@ struct ConvolutionShape {
 ConvolutionShape convolutionShape(NodeContext &n) {
   int64_t spatial = n.rank(0) - 2;
   auto ones = std::vector<int64_t>(spatial, 1);
-  ConvolutionShape c{n.intsAttr("strides").value_or(ones), n.intsAttr("dilations").value_or(ones),
-                     n.intsAttr("pads").value_or(std::vector<int64_t>(2 * spatial, 0))};
-  if (static_cast<int64_t>(c.strides.size()) != spatial || static_cast<int64_t>(c.dilations.size()) != spatial ||
+  ConvolutionShape c{
+      n.intsAttr("strides").value_or(ones),
+      n.intsAttr("dilations").value_or(ones),
+      n.intsAttr("pads").value_or(std::vector<int64_t>(2 * spatial, 0))};
+  if (static_cast<int64_t>(c.strides.size()) != spatial ||
+      static_cast<int64_t>(c.dilations.size()) != spatial ||
       static_cast<int64_t>(c.pads.size()) != 2 * spatial)
-    n.invalid("strides, dilations or pads do not fit " + std::to_string(spatial) + " spatial dimensions");
+    n.invalid("strides, dilations or pads do not fit " +
+              std::to_string(spatial) + " spatial dimensions");
   std::string automatic = n.stringAttr("auto_pad", "NOTSET");
   for (int64_t i = 0; i < spatial && automatic != "NOTSET"; ++i) {
     c.pads[i] = c.pads[i + spatial] = 0;
     if (automatic == "VALID")
       continue;
-    int64_t extent = n.shape(0)[i + 2], window = c.dilations[i] * (n.shape(1)[i + 2] - 1) + 1;
+    int64_t extent = n.shape(0)[i + 2],
+            window = c.dilations[i] * (n.shape(1)[i + 2] - 1) + 1;
     int64_t results = (extent + c.strides[i] - 1) / c.strides[i];
-    int64_t total = std::max<int64_t>(0, (results - 1) * c.strides[i] + window - extent);
+    int64_t total =
+        std::max<int64_t>(0, (results - 1) * c.strides[i] + window - extent);
     c.pads[automatic == "SAME_UPPER" ? i : i + spatial] = total / 2;
     c.pads[automatic == "SAME_UPPER" ? i + spatial : i] = total - total / 2;
   }
@@ -237,8 +252,10 @@ ConvolutionShape convolutionShape(NodeContext &n) {
 /// any other.
 Value convolvePatches(NodeContext &n, const ConvolutionShape &c) {
   Emit &e = n.emit;
-  int64_t spatial = n.rank(0) - 2, channels = n.shape(0)[1], filters = n.shape(1)[0];
-  Shape cut{n.shape(0)[0], channels}, rows{n.shape(0)[0]}, result{n.shape(0)[0]};
+  int64_t spatial = n.rank(0) - 2, channels = n.shape(0)[1],
+          filters = n.shape(1)[0];
+  Shape cut{n.shape(0)[0], channels}, rows{n.shape(0)[0]},
+      result{n.shape(0)[0]};
   std::vector<int64_t> perm{0}, back{0, spatial + 1};
   int64_t window = channels;
   for (int64_t i = 0; i < spatial; ++i) {
@@ -254,7 +271,8 @@ Value convolvePatches(NodeContext &n, const ConvolutionShape &c) {
   for (int64_t i = 0; i < spatial; ++i)
     perm.push_back(3 + 2 * i);
   rows.push_back(window);
-  Value patches = e.reshape(e.transpose(e.reshape(n.value(0), cut), perm), rows);
+  Value patches =
+      e.reshape(e.transpose(e.reshape(n.value(0), cut), perm), rows);
   Value filter = e.transpose(e.reshape(n.value(1), {filters, window}), {1, 0});
   return e.transpose(e.matmul(patches, filter), back);
 }
@@ -263,30 +281,38 @@ void conv(NodeContext &n) {
   Emit &e = n.emit;
   checkTypes(n);
   if (n.rank(0) < 3 || n.rank(1) != n.rank(0))
-    n.invalid("input and filter have rank " + std::to_string(n.rank(0)) + " and " + std::to_string(n.rank(1)));
+    n.invalid("input and filter have rank " + std::to_string(n.rank(0)) +
+              " and " + std::to_string(n.rank(1)));
   int64_t spatial = n.rank(0) - 2, groups = n.intAttr("group", 1);
-  if (auto kernel = n.intsAttr("kernel_shape"); kernel && !std::equal(kernel->begin(), kernel->end(), n.shape(1).begin() + 2, n.shape(1).end()))
+  if (auto kernel = n.intsAttr("kernel_shape");
+      kernel && !std::equal(kernel->begin(), kernel->end(),
+                            n.shape(1).begin() + 2, n.shape(1).end()))
     n.invalid("kernel_shape is not that of the filter");
-  if (groups < 1 || n.shape(0)[1] != n.shape(1)[1] * groups || n.shape(1)[0] % groups != 0)
+  if (groups < 1 || n.shape(0)[1] != n.shape(1)[1] * groups ||
+      n.shape(1)[0] % groups != 0)
     n.invalid("channels do not fit " + std::to_string(groups) + " groups");
   ConvolutionShape c = convolutionShape(n);
   bool patches = groups == 1;
   Shape shape{n.shape(0)[0], n.shape(1)[0]};
   for (int64_t i = 0; i < spatial; ++i) {
     int64_t extent = n.shape(0)[i + 2], k = n.shape(1)[i + 2];
-    int64_t window = c.dilations[i] * (k - 1) + 1, padded = extent + c.pads[i] + c.pads[i + spatial];
-    if (c.strides[i] < 1 || c.dilations[i] < 1 || c.pads[i] < 0 || c.pads[i + spatial] < 0 || padded < window)
+    int64_t window = c.dilations[i] * (k - 1) + 1,
+            padded = extent + c.pads[i] + c.pads[i + spatial];
+    if (c.strides[i] < 1 || c.dilations[i] < 1 || c.pads[i] < 0 ||
+        c.pads[i + spatial] < 0 || padded < window)
       n.invalid("window, strides or pads are out of range");
     shape.push_back((padded - window) / c.strides[i] + 1);
-    patches &= c.strides[i] == k && c.dilations[i] == 1 && padded == extent && extent % k == 0;
+    patches &= c.strides[i] == k && c.dilations[i] == 1 && padded == extent &&
+               extent % k == 0;
   }
   Value result;
   if (patches) {
     result = convolvePatches(n, c);
   } else {
     Value x = n.value(0);
-    result = ConvolutionOp::create(e.b(), e.loc, e.type(shape, elementOf(x)), x, n.value(1), c.strides, c.pads,
-                                   c.dilations, groups);
+    result = ConvolutionOp::create(e.b(), e.loc, e.type(shape, elementOf(x)), x,
+                                   n.value(1), c.strides, c.pads, c.dilations,
+                                   groups);
   }
   if (n.has(2)) {
     Shape bias(n.rank(0) - 1, 1);
@@ -301,5 +327,9 @@ void mtp::onnx::addContractionOps(OpTable &table) {
   table["MatMul"] = {matMul, 1, 2};
   table["Gemm"] = {gemm, 1, 2, {"alpha", "beta", "transA", "transB"}};
   table["Einsum"] = {einsum, 12, 1, {"equation"}};
-  table["Conv"] = {conv, 1, 2, {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}};
+  table["Conv"] = {
+      conv,
+      1,
+      2,
+      {"auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"}};
 }

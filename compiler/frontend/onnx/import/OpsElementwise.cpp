@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OpsElementwise.cpp - elementwise operators --------------------------===//
+//===- OpsElementwise.cpp - elementwise operators
+//--------------------------===//
 
 #include "compiler/frontend/onnx/TensorReader.h"
 #include "compiler/frontend/onnx/import/Importer.h"
@@ -10,13 +11,18 @@ using namespace mtp;
 using namespace mtp::onnx;
 
 namespace {
-template <typename Op> void unary(NodeContext &n) { n.out(0, n.emit.unary<Op>(n.value(0))); }
-template <typename Op> void test(NodeContext &n) { n.out(0, n.emit.test<Op>(n.value(0))); }
+template <typename Op> void unary(NodeContext &n) {
+  n.out(0, n.emit.unary<Op>(n.value(0)));
+}
+template <typename Op> void test(NodeContext &n) {
+  n.out(0, n.emit.test<Op>(n.value(0)));
+}
 
 void checkSameTypes(NodeContext &n, size_t first = 0) {
   for (size_t i = first + 1; i < n.numInputs(); ++i)
     if (n.has(i) && n.type(i) != n.type(first))
-      n.invalid(std::string("inputs are of types ") + name(n.type(first)) + " and " + name(n.type(i)));
+      n.invalid(std::string("inputs are of types ") + name(n.type(first)) +
+                " and " + name(n.type(i)));
 }
 
 template <typename Op> void binary(NodeContext &n) {
@@ -36,7 +42,9 @@ template <typename Op> void variadic(NodeContext &n) {
 void mean(NodeContext &n) {
   variadic<AddOp>(n);
   Value sum = n.results()[0]->value;
-  n.out(0, n.emit.binary<MulOp>(sum, n.emit.scalar(elementOf(sum), 1.0 / static_cast<double>(n.numInputs()))));
+  n.out(0, n.emit.binary<MulOp>(
+               sum, n.emit.scalar(elementOf(sum),
+                                  1.0 / static_cast<double>(n.numInputs()))));
 }
 
 template <Compare predicate> void compare(NodeContext &n) {
@@ -51,13 +59,15 @@ void where(NodeContext &n) {
 
 void pow(NodeContext &n) {
   Value base = n.value(0);
-  n.out(0, n.emit.binary<PowOp>(base, n.emit.convert(n.value(1), elementOf(base))));
+  n.out(0, n.emit.binary<PowOp>(base,
+                                n.emit.convert(n.value(1), elementOf(base))));
 }
 
 void mod(NodeContext &n) {
   checkSameTypes(n);
   bool fmod = n.intAttr("fmod", 0) != 0;
-  n.out(0, fmod ? n.emit.binary<FmodOp>(n.value(0), n.value(1)) : n.emit.binary<ModOp>(n.value(0), n.value(1)));
+  n.out(0, fmod ? n.emit.binary<FmodOp>(n.value(0), n.value(1))
+                : n.emit.binary<ModOp>(n.value(0), n.value(1)));
 }
 
 void cast(NodeContext &n) {
@@ -67,13 +77,15 @@ void cast(NodeContext &n) {
   DType type = n.importer.effective(to);
   if (type == n.type(0))
     return n.outAlias(0, n.in(0));
-  n.out(0, n.emit.convert(n.value(0), elementType(n.emit.builder->getContext(), type)));
+  n.out(0, n.emit.convert(n.value(0),
+                          elementType(n.emit.builder->getContext(), type)));
 }
 
 void castLike(NodeContext &n) {
   if (n.type(0) == n.type(1))
     return n.outAlias(0, n.in(0));
-  n.out(0, n.emit.convert(n.value(0), elementType(n.emit.builder->getContext(), n.type(1))));
+  n.out(0, n.emit.convert(n.value(0), elementType(n.emit.builder->getContext(),
+                                                  n.type(1))));
 }
 
 void clip(NodeContext &n) {
@@ -96,7 +108,8 @@ void gelu(NodeContext &n) {
   if (kind != "none" && kind != "tanh")
     n.invalid("approximate is '" + kind + "'");
   Value x = n.value(0);
-  n.out(0, GeluOp::create(n.emit.b(), n.emit.loc, x.getType(), x, kind == "tanh"));
+  n.out(0,
+        GeluOp::create(n.emit.b(), n.emit.loc, x.getType(), x, kind == "tanh"));
 }
 
 /// x · sigmoid(alpha x).
@@ -105,18 +118,24 @@ void swish(NodeContext &n) {
   double alpha = n.floatAttr("alpha", 1);
   if (alpha == 1)
     return n.out(0, n.emit.unary<SiluOp>(x));
-  Value gate = n.emit.unary<SigmoidOp>(n.emit.binary<MulOp>(x, n.emit.scalar(elementOf(x), alpha)));
+  Value gate = n.emit.unary<SigmoidOp>(
+      n.emit.binary<MulOp>(x, n.emit.scalar(elementOf(x), alpha)));
   n.out(0, n.emit.binary<MulOp>(x, gate));
 }
 
 /// x where x > 0, else `negative`.
 Value positiveOr(NodeContext &n, Value x, Value negative) {
-  return n.emit.select(n.emit.compare(Compare::gt, x, n.emit.scalar(elementOf(x), 0)), x, negative);
+  return n.emit.select(
+      n.emit.compare(Compare::gt, x, n.emit.scalar(elementOf(x), 0)), x,
+      negative);
 }
 
 void leakyRelu(NodeContext &n) {
   Value x = n.value(0);
-  n.out(0, positiveOr(n, x, n.emit.binary<MulOp>(x, n.emit.scalar(elementOf(x), n.floatAttr("alpha", 0.01)))));
+  n.out(0, positiveOr(n, x,
+                      n.emit.binary<MulOp>(
+                          x, n.emit.scalar(elementOf(x),
+                                           n.floatAttr("alpha", 0.01)))));
 }
 
 void prelu(NodeContext &n) {
@@ -128,38 +147,50 @@ void prelu(NodeContext &n) {
 void elu(NodeContext &n) {
   Value x = n.value(0);
   Type e = elementOf(x);
-  Value rest = n.emit.binary<SubOp>(n.emit.unary<ExpOp>(x), n.emit.scalar(e, 1));
-  n.out(0, positiveOr(n, x, n.emit.binary<MulOp>(rest, n.emit.scalar(e, n.floatAttr("alpha", 1)))));
+  Value rest =
+      n.emit.binary<SubOp>(n.emit.unary<ExpOp>(x), n.emit.scalar(e, 1));
+  n.out(0, positiveOr(n, x,
+                      n.emit.binary<MulOp>(
+                          rest, n.emit.scalar(e, n.floatAttr("alpha", 1)))));
 }
 
 /// max(x, 0) + log(1 + e^-|x|).
 Value softplusOf(NodeContext &n, Value x) {
   Type e = elementOf(x);
   Value tail = n.emit.unary<ExpOp>(n.emit.unary<NegOp>(n.emit.unary<AbsOp>(x)));
-  Value log = n.emit.unary<LogOp>(n.emit.binary<AddOp>(tail, n.emit.scalar(e, 1)));
+  Value log =
+      n.emit.unary<LogOp>(n.emit.binary<AddOp>(tail, n.emit.scalar(e, 1)));
   return n.emit.binary<AddOp>(n.emit.unary<ReluOp>(x), log);
 }
 void softplus(NodeContext &n) { n.out(0, softplusOf(n, n.value(0))); }
 void mish(NodeContext &n) {
-  n.out(0, n.emit.binary<MulOp>(n.value(0), n.emit.unary<TanhOp>(softplusOf(n, n.value(0)))));
+  n.out(0, n.emit.binary<MulOp>(
+               n.value(0), n.emit.unary<TanhOp>(softplusOf(n, n.value(0)))));
 }
 
 void softsign(NodeContext &n) {
   Value x = n.value(0);
-  n.out(0, n.emit.binary<DivOp>(x, n.emit.binary<AddOp>(n.emit.unary<AbsOp>(x), n.emit.scalar(elementOf(x), 1))));
+  n.out(0, n.emit.binary<DivOp>(
+               x, n.emit.binary<AddOp>(n.emit.unary<AbsOp>(x),
+                                       n.emit.scalar(elementOf(x), 1))));
 }
 
 /// min(max(alpha x + beta, 0), 1).
 Value hardSigmoidOf(NodeContext &n, double alpha, double beta) {
   Value x = n.value(0);
   Type e = elementOf(x);
-  Value line = n.emit.binary<AddOp>(n.emit.binary<MulOp>(x, n.emit.scalar(e, alpha)), n.emit.scalar(e, beta));
-  return n.emit.binary<MinOp>(n.emit.binary<MaxOp>(line, n.emit.scalar(e, 0)), n.emit.scalar(e, 1));
+  Value line = n.emit.binary<AddOp>(
+      n.emit.binary<MulOp>(x, n.emit.scalar(e, alpha)), n.emit.scalar(e, beta));
+  return n.emit.binary<MinOp>(n.emit.binary<MaxOp>(line, n.emit.scalar(e, 0)),
+                              n.emit.scalar(e, 1));
 }
 void hardSigmoid(NodeContext &n) {
-  n.out(0, hardSigmoidOf(n, n.floatAttr("alpha", 0.2), n.floatAttr("beta", 0.5)));
+  n.out(0,
+        hardSigmoidOf(n, n.floatAttr("alpha", 0.2), n.floatAttr("beta", 0.5)));
 }
-void hardSwish(NodeContext &n) { n.out(0, n.emit.binary<MulOp>(n.value(0), hardSigmoidOf(n, 1.0 / 6, 0.5))); }
+void hardSwish(NodeContext &n) {
+  n.out(0, n.emit.binary<MulOp>(n.value(0), hardSigmoidOf(n, 1.0 / 6, 0.5)));
+}
 
 void bitNot(NodeContext &n) { n.out(0, n.emit.unary<NotOp>(n.value(0))); }
 
@@ -170,7 +201,8 @@ void bitwiseNot(NodeContext &n) {
 
 void isInf(NodeContext &n) {
   Value x = n.value(0);
-  bool negative = n.intAttr("detect_negative", 1), positive = n.intAttr("detect_positive", 1);
+  bool negative = n.intAttr("detect_negative", 1),
+       positive = n.intAttr("detect_positive", 1);
   Value result = n.emit.test<IsInfOp>(x);
   Value zero = n.emit.scalar(elementOf(x), 0);
   if (!negative)

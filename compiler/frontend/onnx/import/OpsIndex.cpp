@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OpsIndex.cpp - operators that read and write by index ---------------===//
+//===- OpsIndex.cpp - operators that read and write by index
+//---------------===//
 
 #include "compiler/frontend/onnx/import/Importer.h"
 #include "runtime/support/Checked.h"
@@ -22,10 +23,14 @@ bool gatherAsSlice(NodeContext &n, int64_t axis) {
   if (!indices || n.in(0)->weight || indices->elements() == 0 || n.rank(1) > 1)
     return false;
   int64_t extent = n.shape(0)[axis], count = indices->elements();
-  auto at = [&](int64_t i) { return indices->intAt(i) < 0 ? indices->intAt(i) + extent : indices->intAt(i); };
+  auto at = [&](int64_t i) {
+    return indices->intAt(i) < 0 ? indices->intAt(i) + extent
+                                 : indices->intAt(i);
+  };
   for (int64_t i = 0; i < count; ++i) {
     if (at(i) < 0 || at(i) >= extent)
-      n.invalid("index " + std::to_string(indices->intAt(i)) + " lies outside of dimension " + std::to_string(axis) +
+      n.invalid("index " + std::to_string(indices->intAt(i)) +
+                " lies outside of dimension " + std::to_string(axis) +
                 " of size " + std::to_string(extent));
     if (at(i) != at(0) + i)
       return false;
@@ -55,25 +60,31 @@ void gatherElements(NodeContext &n) {
   int64_t axis = n.axis(n.intAttr("axis", 0), n.rank(0));
   for (int64_t dim = 0; dim < n.rank(0); ++dim)
     if (dim != axis && n.shape(1)[dim] > n.shape(0)[dim])
-      n.invalid("indices are larger than the data in dimension " + std::to_string(dim));
+      n.invalid("indices are larger than the data in dimension " +
+                std::to_string(dim));
   Value data = n.value(0);
-  n.out(0, GatherElementsOp::create(e.b(), e.loc, e.type(n.shape(1), elementOf(data)), data, n.value(1), axis));
+  n.out(0, GatherElementsOp::create(e.b(), e.loc,
+                                    e.type(n.shape(1), elementOf(data)), data,
+                                    n.value(1), axis));
 }
 
 void gatherNd(NodeContext &n) {
   checkIndices(n, 1);
   Emit &e = n.emit;
   int64_t batch = n.intAttr("batch_dims", 0), last = n.rank(1) - 1;
-  if (last < 0 || batch < 0 || batch > last || batch > n.rank(0) || n.shape(1)[last] < 1 ||
-      batch + n.shape(1)[last] > n.rank(0))
-    n.invalid("indices of shape " + text(n.shape(1)) + " do not fit data of shape " + text(n.shape(0)));
+  if (last < 0 || batch < 0 || batch > last || batch > n.rank(0) ||
+      n.shape(1)[last] < 1 || batch + n.shape(1)[last] > n.rank(0))
+    n.invalid("indices of shape " + text(n.shape(1)) +
+              " do not fit data of shape " + text(n.shape(0)));
   for (int64_t dim = 0; dim < batch; ++dim)
     if (n.shape(0)[dim] != n.shape(1)[dim])
       n.invalid("batch dimensions differ");
   Shape shape(n.shape(1).begin(), n.shape(1).end() - 1);
-  shape.insert(shape.end(), n.shape(0).begin() + batch + n.shape(1)[last], n.shape(0).end());
+  shape.insert(shape.end(), n.shape(0).begin() + batch + n.shape(1)[last],
+               n.shape(0).end());
   Value data = n.value(0);
-  n.out(0, GatherNdOp::create(e.b(), e.loc, e.type(shape, elementOf(data)), data, n.value(1), batch));
+  n.out(0, GatherNdOp::create(e.b(), e.loc, e.type(shape, elementOf(data)),
+                              data, n.value(1), batch));
 }
 
 Combine combineOf(NodeContext &n) {
@@ -88,19 +99,24 @@ void scatterElements(NodeContext &n) {
   checkIndices(n, 1);
   Emit &e = n.emit;
   int64_t axis = n.axis(n.intAttr("axis", 0), n.rank(0));
-  if (n.rank(1) != n.rank(0) || n.shape(1) != n.shape(2) || n.type(2) != n.type(0))
+  if (n.rank(1) != n.rank(0) || n.shape(1) != n.shape(2) ||
+      n.type(2) != n.type(0))
     n.invalid("data, indices and updates do not fit together");
   for (int64_t dim = 0; dim < n.rank(0); ++dim)
     if (dim != axis && n.shape(1)[dim] > n.shape(0)[dim])
-      n.invalid("indices are larger than the data in dimension " + std::to_string(dim));
+      n.invalid("indices are larger than the data in dimension " +
+                std::to_string(dim));
   Value data = n.value(0);
-  n.out(0, ScatterElementsOp::create(e.b(), e.loc, data.getType(), data, n.value(1), n.value(2), axis, combineOf(n)));
+  n.out(0,
+        ScatterElementsOp::create(e.b(), e.loc, data.getType(), data,
+                                  n.value(1), n.value(2), axis, combineOf(n)));
 }
 
 /// All rows of the data in order: dynamo's form of assigning a whole slice.
 bool writesAllRows(NodeContext &n) {
   auto indices = n.constant(1);
-  if (!indices || n.rank(1) != 2 || n.shape(1)[1] != 1 || n.shape(1)[0] != n.shape(0)[0] || n.shape(2) != n.shape(0))
+  if (!indices || n.rank(1) != 2 || n.shape(1)[1] != 1 ||
+      n.shape(1)[0] != n.shape(0)[0] || n.shape(2) != n.shape(0))
     return false;
   for (int64_t i = 0; i < indices->elements(); ++i)
     if (indices->intAt(i) != i)
@@ -114,16 +130,20 @@ void scatterNd(NodeContext &n) {
   if (n.type(2) != n.type(0))
     n.invalid("data and updates are of different types");
   if (n.rank(1) < 1 || n.shape(1).back() > n.rank(0))
-    n.invalid("indices of shape " + text(n.shape(1)) + " do not fit data of shape " + text(n.shape(0)));
+    n.invalid("indices of shape " + text(n.shape(1)) +
+              " do not fit data of shape " + text(n.shape(0)));
   Shape wanted(n.shape(1).begin(), n.shape(1).end() - 1);
-  wanted.insert(wanted.end(), n.shape(0).begin() + n.shape(1).back(), n.shape(0).end());
+  wanted.insert(wanted.end(), n.shape(0).begin() + n.shape(1).back(),
+                n.shape(0).end());
   if (n.shape(2) != wanted)
-    n.invalid("updates have shape " + text(n.shape(2)) + ", expected " + text(wanted));
+    n.invalid("updates have shape " + text(n.shape(2)) + ", expected " +
+              text(wanted));
   Combine combine = combineOf(n);
   if (combine == Combine::none && writesAllRows(n))
     return n.outAlias(0, n.in(2));
   Value data = n.value(0);
-  n.out(0, ScatterNdOp::create(e.b(), e.loc, data.getType(), data, n.value(1), n.value(2), combine));
+  n.out(0, ScatterNdOp::create(e.b(), e.loc, data.getType(), data, n.value(1),
+                               n.value(2), combine));
 }
 
 /// One where the index is, zero elsewhere, along a new axis.
@@ -138,13 +158,16 @@ void oneHot(NodeContext &n) {
     n.invalid("indices are booleans");
   Type i64 = e.b().getI64Type();
   Value index = e.convert(n.value(0), i64), zero = e.scalar(i64, 0);
-  index = e.select(e.compare(Compare::lt, index, zero),
-                   e.binary<AddOp>(index, e.scalar(i64, static_cast<double>(depth))), index);
+  index = e.select(
+      e.compare(Compare::lt, index, zero),
+      e.binary<AddOp>(index, e.scalar(i64, static_cast<double>(depth))), index);
   Shape counterShape(n.rank(0) + 1, 1);
   counterShape[axis] = depth;
-  Value hot = e.compare(Compare::eq, e.unsqueeze(index, axis), e.iota(counterShape, axis, i64));
+  Value hot = e.compare(Compare::eq, e.unsqueeze(index, axis),
+                        e.iota(counterShape, axis, i64));
   Value values = n.value(2);
-  Value off = e.reshape(e.slice(values, 0, 0, 1), {}), on = e.reshape(e.slice(values, 0, 1, 1), {});
+  Value off = e.reshape(e.slice(values, 0, 0, 1), {}),
+        on = e.reshape(e.slice(values, 0, 1, 1), {});
   n.out(0, e.select(hot, on, off));
 }
 /// Only of what is known: the shape of the result depends on the elements.
@@ -156,7 +179,8 @@ void nonZero(NodeContext &n) {
   for (int64_t i = 0; i < value->elements(); ++i)
     if (value->numberAt(i) != 0)
       hits.push_back(i);
-  int64_t rank = std::max<int64_t>(1, n.rank(0)), count = static_cast<int64_t>(hits.size());
+  int64_t rank = std::max<int64_t>(1, n.rank(0)),
+          count = static_cast<int64_t>(hits.size());
   Constant result;
   result.shape = {rank, count};
   result.resize();
@@ -181,10 +205,12 @@ void compress(NodeContext &n) {
   else
     x = n.emit.reshape(x, {elementCount(n.shape(0))});
   std::vector<int64_t> picks;
-  for (int64_t i = 0; i < std::min(condition->elements(), shapeOf(x)[axis]); ++i)
+  for (int64_t i = 0; i < std::min(condition->elements(), shapeOf(x)[axis]);
+       ++i)
     if (condition->intAt(i))
       picks.push_back(i);
-  Value indices = n.importer.materialize(n.importer.constantEntry(vectorOf(picks), n.node.name));
+  Value indices = n.importer.materialize(
+      n.importer.constantEntry(vectorOf(picks), n.node.name));
   n.out(0, n.emit.gather(x, indices, axis));
 }
 } // namespace

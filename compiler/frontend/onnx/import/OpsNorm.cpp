@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OpsNorm.cpp - normalizations ----------------------------------------===//
+//===- OpsNorm.cpp - normalizations
+//----------------------------------------===//
 
 #include "compiler/frontend/onnx/import/Importer.h"
 
@@ -20,7 +21,8 @@ std::vector<int64_t> dimsFrom(int64_t axis, int64_t rank) {
 void checkTypes(NodeContext &n) {
   for (size_t i = 1; i < n.numInputs(); ++i)
     if (n.has(i) && n.type(i) != n.type(0))
-      n.unsupported(std::string("inputs of types ") + name(n.type(0)) + " and " + name(n.type(i)));
+      n.unsupported(std::string("inputs of types ") + name(n.type(0)) +
+                    " and " + name(n.type(i)));
 }
 
 /// 1 / sqrt(x + epsilon).
@@ -33,15 +35,18 @@ void layerNormalization(NodeContext &n) {
   checkTypes(n);
   int64_t axis = n.axis(n.intAttr("axis", -1), n.rank(0));
   double epsilon = n.floatAttr("epsilon", 1e-5);
-  Value x = n.value(0), scale = n.value(1), bias = n.has(2) ? n.value(2) : Value();
+  Value x = n.value(0), scale = n.value(1),
+        bias = n.has(2) ? n.value(2) : Value();
   Shape tail(n.shape(0).begin() + axis, n.shape(0).end());
   bool plain = n.shape(1) == tail && (!bias || n.shape(2) == tail);
   if (plain && !n.wants(1) && !n.wants(2))
-    return n.out(0, LayerNormOp::create(e.b(), e.loc, x.getType(), x, scale, bias, e.b().getF64FloatAttr(epsilon)));
+    return n.out(0, LayerNormOp::create(e.b(), e.loc, x.getType(), x, scale,
+                                        bias, e.b().getF64FloatAttr(epsilon)));
   std::vector<int64_t> dims = dimsFrom(axis, n.rank(0));
   Value mean = e.mean(x, dims, true);
   Value centered = e.binary<SubOp>(x, mean);
-  Value inverse = inverseRoot(e, e.mean(e.binary<MulOp>(centered, centered), dims, true), epsilon);
+  Value inverse = inverseRoot(
+      e, e.mean(e.binary<MulOp>(centered, centered), dims, true), epsilon);
   Value result = e.binary<MulOp>(e.binary<MulOp>(centered, inverse), scale);
   n.out(0, bias ? e.binary<AddOp>(result, bias) : result);
   n.out(1, mean);
@@ -55,9 +60,12 @@ void rmsNormalization(NodeContext &n) {
   if (!isFloat(n.type(1)))
     n.invalid("the scale is not made of floats");
   Value x = n.value(0), scale = n.value(1);
-  if (axis == n.rank(0) - 1 && n.shape(1) == Shape{n.shape(0).back()} && n.type(0) == n.type(1))
-    return n.out(0, RmsNormOp::create(e.b(), e.loc, x.getType(), x, scale, e.b().getF64FloatAttr(epsilon)));
-  Value squares = e.mean(e.binary<MulOp>(x, x), dimsFrom(axis, n.rank(0)), true);
+  if (axis == n.rank(0) - 1 && n.shape(1) == Shape{n.shape(0).back()} &&
+      n.type(0) == n.type(1))
+    return n.out(0, RmsNormOp::create(e.b(), e.loc, x.getType(), x, scale,
+                                      e.b().getF64FloatAttr(epsilon)));
+  Value squares =
+      e.mean(e.binary<MulOp>(x, x), dimsFrom(axis, n.rank(0)), true);
   Value normed = e.binary<MulOp>(x, inverseRoot(e, squares, epsilon));
   n.out(0, e.binary<MulOp>(e.convert(normed, elementOf(scale)), scale));
 }
@@ -77,9 +85,11 @@ void batchNormalization(NodeContext &n) {
   if (n.rank(0) < 2)
     n.invalid("the input has no channels");
   Value x = n.value(0);
-  Value scale = e.binary<MulOp>(n.value(1), inverseRoot(e, n.value(4), n.floatAttr("epsilon", 1e-5)));
+  Value scale = e.binary<MulOp>(
+      n.value(1), inverseRoot(e, n.value(4), n.floatAttr("epsilon", 1e-5)));
   Value shift = e.binary<SubOp>(n.value(2), e.binary<MulOp>(n.value(3), scale));
-  n.out(0, e.binary<AddOp>(e.binary<MulOp>(x, overChannels(n, scale)), overChannels(n, shift)));
+  n.out(0, e.binary<AddOp>(e.binary<MulOp>(x, overChannels(n, scale)),
+                           overChannels(n, shift)));
 }
 
 void instanceNormalization(NodeContext &n) {
@@ -88,28 +98,37 @@ void instanceNormalization(NodeContext &n) {
   Value x = n.value(0);
   std::vector<int64_t> dims = dimsFrom(2, n.rank(0));
   Value centered = e.binary<SubOp>(x, e.mean(x, dims, true));
-  Value inverse = inverseRoot(e, e.mean(e.binary<MulOp>(centered, centered), dims, true), n.floatAttr("epsilon", 1e-5));
+  Value inverse =
+      inverseRoot(e, e.mean(e.binary<MulOp>(centered, centered), dims, true),
+                  n.floatAttr("epsilon", 1e-5));
   Value normed = e.binary<MulOp>(centered, inverse);
-  n.out(0, e.binary<AddOp>(e.binary<MulOp>(normed, overChannels(n, n.value(1))), overChannels(n, n.value(2))));
+  n.out(0, e.binary<AddOp>(e.binary<MulOp>(normed, overChannels(n, n.value(1))),
+                           overChannels(n, n.value(2))));
 }
 
 void lpNormalization(NodeContext &n) {
   Emit &e = n.emit;
-  int64_t axis = n.axis(n.intAttr("axis", -1), n.rank(0)), p = n.intAttr("p", 2);
+  int64_t axis = n.axis(n.intAttr("axis", -1), n.rank(0)),
+          p = n.intAttr("p", 2);
   if (p != 1 && p != 2)
     n.invalid("p is " + std::to_string(p));
   Value x = n.value(0);
   Value norm = p == 1 ? e.reduce<ReduceSumOp>(e.unary<AbsOp>(x), axis, true)
-                      : e.unary<SqrtOp>(e.reduce<ReduceSumOp>(e.binary<MulOp>(x, x), axis, true));
+                      : e.unary<SqrtOp>(e.reduce<ReduceSumOp>(
+                            e.binary<MulOp>(x, x), axis, true));
   Value zero = e.scalar(elementOf(x), 0), one = e.scalar(elementOf(x), 1);
-  n.out(0, e.binary<DivOp>(x, e.select(e.compare(Compare::eq, norm, zero), one, norm)));
+  n.out(0, e.binary<DivOp>(
+               x, e.select(e.compare(Compare::eq, norm, zero), one, norm)));
 }
 } // namespace
 
 void mtp::onnx::addNormOps(OpTable &table) {
-  table["LayerNormalization"] = {layerNormalization, 17, 2, {"axis", "epsilon", "stash_type"}};
-  table["RMSNormalization"] = {rmsNormalization, 23, 2, {"axis", "epsilon", "stash_type"}};
-  table["BatchNormalization"] = {batchNormalization, 1, 5, {"epsilon", "momentum", "training_mode"}};
+  table["LayerNormalization"] = {
+      layerNormalization, 17, 2, {"axis", "epsilon", "stash_type"}};
+  table["RMSNormalization"] = {
+      rmsNormalization, 23, 2, {"axis", "epsilon", "stash_type"}};
+  table["BatchNormalization"] = {
+      batchNormalization, 1, 5, {"epsilon", "momentum", "training_mode"}};
   table["InstanceNormalization"] = {instanceNormalization, 1, 3, {"epsilon"}};
   table["LpNormalization"] = {lpNormalization, 1, 1, {"axis", "p"}};
 }

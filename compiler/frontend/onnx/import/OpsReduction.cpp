@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OpsReduction.cpp - reductions, softmax, selection -------------------===//
+//===- OpsReduction.cpp - reductions, softmax, selection
+//-------------------===//
 
 #include "compiler/frontend/onnx/import/Importer.h"
 
@@ -26,15 +27,28 @@ std::vector<int64_t> reductionAxes(NodeContext &n, bool &noop) {
   return axes;
 }
 
-enum class Reduction { Sum, Mean, Max, Min, Prod, L1, L2, SumSquare, LogSum, LogSumExp };
+enum class Reduction {
+  Sum,
+  Mean,
+  Max,
+  Min,
+  Prod,
+  L1,
+  L2,
+  SumSquare,
+  LogSum,
+  LogSumExp
+};
 
 /// log Σ e^x, shifted by the maximum where that is finite.
 Value logSumExp(Emit &e, Value x, ArrayRef<int64_t> axes, bool keep) {
   if (llvm::is_contained(shapeOf(x), 0)) // of nothing: log 0
     return e.unary<LogOp>(e.reduce<ReduceSumOp>(e.unary<ExpOp>(x), axes, keep));
   Value maximum = e.reduce<ReduceMaxOp>(x, axes, true);
-  Value shift = e.select(e.test<IsInfOp>(maximum), e.scalar(elementOf(x), 0), maximum);
-  Value sum = e.reduce<ReduceSumOp>(e.unary<ExpOp>(e.binary<SubOp>(x, shift)), axes, true);
+  Value shift =
+      e.select(e.test<IsInfOp>(maximum), e.scalar(elementOf(x), 0), maximum);
+  Value sum = e.reduce<ReduceSumOp>(e.unary<ExpOp>(e.binary<SubOp>(x, shift)),
+                                    axes, true);
   Value result = e.binary<AddOp>(e.unary<LogOp>(sum), shift);
   if (keep)
     return result;
@@ -77,7 +91,9 @@ template <Reduction kind> void reduce(NodeContext &n) {
   if (kind == Reduction::LogSum)
     result = e.unary<LogOp>(result);
   // A maximum over nothing is the least integer, that is false.
-  n.out(0, isBool ? e.compare(Compare::gt, result, e.scalar(elementOf(result), 0)) : result);
+  n.out(0, isBool
+               ? e.compare(Compare::gt, result, e.scalar(elementOf(result), 0))
+               : result);
 }
 
 template <typename Op> void arg(NodeContext &n) {
@@ -87,7 +103,8 @@ template <typename Op> void arg(NodeContext &n) {
   Shape shape = n.shape(0);
   shape.erase(shape.begin() + axis);
   bool last = n.intAttr("select_last_index", 0) != 0;
-  Value result = Op::create(e.b(), e.loc, e.type(shape, e.b().getI64Type()), x, axis, last);
+  Value result = Op::create(e.b(), e.loc, e.type(shape, e.b().getI64Type()), x,
+                            axis, last);
   n.out(0, n.intAttr("keepdims", 1) ? e.unsqueeze(result, axis) : result);
 }
 
@@ -105,7 +122,8 @@ template <typename Op> void softmax(NodeContext &n) {
   for (int64_t dim = 0; dim < rank; ++dim)
     (dim < axis ? rows : columns) *= n.shape(0)[dim];
   Value flat = e.reshape(x, {rows, columns});
-  n.out(0, e.reshape(Op::create(e.b(), e.loc, flat.getType(), flat, 1), n.shape(0)));
+  n.out(0, e.reshape(Op::create(e.b(), e.loc, flat.getType(), flat, 1),
+                     n.shape(0)));
 }
 
 void topk(NodeContext &n) {
@@ -118,7 +136,8 @@ void topk(NodeContext &n) {
   shape[axis] = k[0];
   Value x = n.value(0);
   bool largest = n.intAttr("largest", 1) != 0;
-  auto topk = TopKOp::create(e.b(), e.loc, e.type(shape, elementOf(x)), e.type(shape, e.b().getI64Type()), x, axis,
+  auto topk = TopKOp::create(e.b(), e.loc, e.type(shape, elementOf(x)),
+                             e.type(shape, e.b().getI64Type()), x, axis,
                              /*smallest=*/!largest);
   n.out(0, topk.getValues());
   n.out(1, topk.getIndices());
@@ -131,7 +150,9 @@ void cumsum(NodeContext &n) {
     n.invalid("one axis is expected");
   Value x = n.value(0);
   auto flag = [&](const char *name) { return n.intAttr(name, 0) != 0; };
-  n.out(0, CumsumOp::create(e.b(), e.loc, x.getType(), x, n.axis(axis[0], n.rank(0)), flag("exclusive"), flag("reverse")));
+  n.out(0, CumsumOp::create(e.b(), e.loc, x.getType(), x,
+                            n.axis(axis[0], n.rank(0)), flag("exclusive"),
+                            flag("reverse")));
 }
 
 void globalAveragePool(NodeContext &n) {
@@ -143,7 +164,8 @@ void globalAveragePool(NodeContext &n) {
 } // namespace
 
 void mtp::onnx::addReductionOps(OpTable &table) {
-  const std::set<std::string> attributes{"axes", "keepdims", "noop_with_empty_axes"};
+  const std::set<std::string> attributes{"axes", "keepdims",
+                                         "noop_with_empty_axes"};
   table["ReduceSum"] = {reduce<Reduction::Sum>, 1, 1, attributes};
   table["ReduceMean"] = {reduce<Reduction::Mean>, 1, 1, attributes};
   table["ReduceMax"] = {reduce<Reduction::Max>, 1, 1, attributes};
@@ -154,8 +176,10 @@ void mtp::onnx::addReductionOps(OpTable &table) {
   table["ReduceSumSquare"] = {reduce<Reduction::SumSquare>, 1, 1, attributes};
   table["ReduceLogSum"] = {reduce<Reduction::LogSum>, 1, 1, attributes};
   table["ReduceLogSumExp"] = {reduce<Reduction::LogSumExp>, 1, 1, attributes};
-  table["ArgMax"] = {arg<ArgMaxOp>, 1, 1, {"axis", "keepdims", "select_last_index"}};
-  table["ArgMin"] = {arg<ArgMinOp>, 1, 1, {"axis", "keepdims", "select_last_index"}};
+  table["ArgMax"] = {
+      arg<ArgMaxOp>, 1, 1, {"axis", "keepdims", "select_last_index"}};
+  table["ArgMin"] = {
+      arg<ArgMinOp>, 1, 1, {"axis", "keepdims", "select_last_index"}};
   table["Softmax"] = {softmax<SoftmaxOp>, 1, 1, {"axis"}};
   table["LogSoftmax"] = {softmax<LogSoftmaxOp>, 1, 1, {"axis"}};
   table["TopK"] = {topk, 10, 2, {"axis", "largest", "sorted"}};

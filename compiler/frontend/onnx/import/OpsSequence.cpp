@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OpsSequence.cpp - sequences of known length -------------------------===//
+//===- OpsSequence.cpp - sequences of known length
+//-------------------------===//
 //
 // A sequence is a list of values while importing; nothing of it reaches the IR.
 //
@@ -22,7 +23,8 @@ const std::vector<EntryRef> &elements(NodeContext &n, size_t i) {
 
 void splitToSequence(NodeContext &n) {
   Emit &e = n.emit;
-  int64_t axis = n.axis(n.intAttr("axis", 0), n.rank(0)), extent = n.shape(0)[axis];
+  int64_t axis = n.axis(n.intAttr("axis", 0), n.rank(0)),
+          extent = n.shape(0)[axis];
   bool keep = n.intAttr("keepdims", 1) != 0;
   std::vector<int64_t> sizes;
   if (!n.has(1)) {
@@ -66,7 +68,8 @@ void sequenceConstruct(NodeContext &n) {
 
 void sequenceEmpty(NodeContext &n) { n.outSequence(0, {}); }
 
-/// Where in a sequence of `size` elements input `i` points; `otherwise` if absent.
+/// Where in a sequence of `size` elements input `i` points; `otherwise` if
+/// absent.
 int64_t positionIn(NodeContext &n, size_t i, int64_t size, int64_t otherwise) {
   if (!n.has(i))
     return otherwise;
@@ -79,7 +82,10 @@ int64_t positionIn(NodeContext &n, size_t i, int64_t size, int64_t otherwise) {
 void sequenceInsert(NodeContext &n) {
   std::vector<EntryRef> parts = elements(n, 0);
   int64_t size = static_cast<int64_t>(parts.size());
-  int64_t at = n.has(2) && n.ints(2, "the position") == std::vector<int64_t>{size} ? size : positionIn(n, 2, size, size);
+  int64_t at =
+      n.has(2) && n.ints(2, "the position") == std::vector<int64_t>{size}
+          ? size
+          : positionIn(n, 2, size, size);
   parts.insert(parts.begin() + at, n.in(1));
   n.outSequence(0, std::move(parts));
 }
@@ -99,7 +105,8 @@ void sequenceAt(NodeContext &n) {
 }
 
 void sequenceLength(NodeContext &n) {
-  n.outConstant(0, scalarOf(DType::I64, static_cast<double>(elements(n, 0).size())));
+  n.outConstant(
+      0, scalarOf(DType::I64, static_cast<double>(elements(n, 0).size())));
 }
 
 void concatFromSequence(NodeContext &n) {
@@ -126,5 +133,6 @@ void mtp::onnx::addSequenceOps(OpTable &table) {
   table["SequenceErase"] = {sequenceErase, 11, 1};
   table["SequenceAt"] = {sequenceAt, 11, 2};
   table["SequenceLength"] = {sequenceLength, 11};
-  table["ConcatFromSequence"] = {concatFromSequence, 11, 1, {"axis", "new_axis"}};
+  table["ConcatFromSequence"] = {
+      concatFromSequence, 11, 1, {"axis", "new_axis"}};
 }
