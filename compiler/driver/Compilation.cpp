@@ -78,7 +78,7 @@ bool Compilation::importMlir() {
     return stages.fail(kBadInput, "input",
                        request.model + ": there is no func.func @main");
   nameInterface(main);
-  return stages.gate("import", *module);
+  return stages.gate("import", *module, kBadInput, "input");
 }
 
 /// Files beside the model that initializers refer to, with their hashes.
@@ -108,7 +108,7 @@ bool Compilation::importOnnx(std::vector<ReadFile> &files) {
     return stages.fail(error.kind == "usage" ? kUsage : kBadInput, error.kind,
                        error.message, error.nodes);
   addDataFiles(*module, request.model, files);
-  return stages.gate("import", *module);
+  return stages.gate("import", *module, kBadInput, "input");
 }
 
 /// A module whose types carry layouts was planned by its author.

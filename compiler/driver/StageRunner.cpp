@@ -66,12 +66,13 @@ bool StageRunner::runPasses(llvm::StringRef name, ModuleOp module,
       exitCode, kind);
 }
 
-bool StageRunner::gate(llvm::StringRef name, ModuleOp module) {
+bool StageRunner::gate(llvm::StringRef name, ModuleOp module, int exitCode,
+                       llvm::StringRef kind) {
   bool dumpedWell = dump(name, module);
   if (succeeded(verify(module)))
     return dumpedWell;
-  return failWithDiagnostics(("the program after " + name).str(), kInternal,
-                             "internal");
+  return failWithDiagnostics(("the program after " + name).str(), exitCode,
+                             kind);
 }
 
 bool StageRunner::dump(llvm::StringRef name, ModuleOp module) {

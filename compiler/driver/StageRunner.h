@@ -34,8 +34,10 @@ public:
                  llvm::function_ref<void(mlir::OpPassManager &)> add,
                  int exitCode = kInternal, llvm::StringRef kind = "internal");
   /// Verifies `module` and dumps it under the name of the stage; for stages
-  /// that aren't passes, at their end.
-  bool gate(llvm::StringRef name, mlir::ModuleOp module);
+  /// that aren't passes, at their end. After the import an op that doesn't
+  /// verify is one of the user's file: bad input.
+  bool gate(llvm::StringRef name, mlir::ModuleOp module,
+            int exitCode = kInternal, llvm::StringRef kind = "internal");
 
   /// Records an error. Always returns false.
   bool fail(int exitCode, llvm::StringRef kind, std::string message,

@@ -152,6 +152,9 @@ void attention(NodeContext &n) {
     n.unsupported(std::string("a mask of type ") + name(n.type(3)));
   if (n.has(6) && (isFloat(n.type(6)) || n.shape(6) != Shape{n.shape(0)[0]}))
     n.invalid("nonpad_kv_seqlen is not one integer a batch entry");
+  if (n.has(3) && (n.rank(3) < 1 || n.rank(3) > 4))
+    n.invalid("the mask has rank " + std::to_string(n.rank(3)) +
+              ", expected 1 to 4");
   bool flat = n.rank(0) == 3;
   Value q = splitHeads(n, n.value(0), n.intAttr("q_num_heads", 0), "the query");
   Value k = splitHeads(n, n.value(1), n.intAttr("kv_num_heads", 0), "the key");

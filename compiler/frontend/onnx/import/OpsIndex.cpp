@@ -45,9 +45,18 @@ bool gatherAsSlice(NodeContext &n, int64_t axis) {
   return true;
 }
 
+/// Nothing can be looked up where there are no elements.
+void checkElements(NodeContext &n, int64_t axis) {
+  if (n.shape(0)[axis] == 0 && !llvm::is_contained(n.shape(1), 0))
+    n.invalid("indices of shape " + text(n.shape(1)) +
+              " look up in dimension " + std::to_string(axis) +
+              " of data of shape " + text(n.shape(0)));
+}
+
 void gather(NodeContext &n) {
   checkIndices(n, 1);
   int64_t axis = n.axis(n.intAttr("axis", 0), n.rank(0));
+  checkElements(n, axis);
   if (!gatherAsSlice(n, axis))
     n.out(0, n.emit.gather(n.value(0), n.value(1), axis));
 }
@@ -58,6 +67,7 @@ void gatherElements(NodeContext &n) {
   if (n.rank(0) != n.rank(1))
     n.invalid("data and indices have different ranks");
   int64_t axis = n.axis(n.intAttr("axis", 0), n.rank(0));
+  checkElements(n, axis);
   for (int64_t dim = 0; dim < n.rank(0); ++dim)
     if (dim != axis && n.shape(1)[dim] > n.shape(0)[dim])
       n.invalid("indices are larger than the data in dimension " +
@@ -79,6 +89,8 @@ void gatherNd(NodeContext &n) {
   for (int64_t dim = 0; dim < batch; ++dim)
     if (n.shape(0)[dim] != n.shape(1)[dim])
       n.invalid("batch dimensions differ");
+  for (int64_t i = 0; i < n.shape(1)[last]; ++i)
+    checkElements(n, batch + i);
   Shape shape(n.shape(1).begin(), n.shape(1).end() - 1);
   shape.insert(shape.end(), n.shape(0).begin() + batch + n.shape(1)[last],
                n.shape(0).end());
