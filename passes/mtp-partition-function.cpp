@@ -90,11 +90,15 @@ Value FunctionPartitioner::blockValid(OpOperand &operand, int64_t dim) {
 }
 
 Value FunctionPartitioner::loadBlock(OpResult result, FlatSymbolRefAttr source,
-                                     ArrayAttr recipe) {
+                                     ArrayAttr recipe, StringAttr state) {
   auto type = cast<RankedTensorType>(result.getType());
-  return spmd::ParameterOp::create(ops, result.getLoc(), localType(result),
-                                   source, recipe, layoutOf(type),
-                                   TypeAttr::get(withLayout(type, {})));
+  return spmd::ParameterOp::create(
+      ops, result.getLoc(), localType(result), source, recipe, layoutOf(type),
+      TypeAttr::get(withLayout(type, {})), state);
+}
+
+void FunctionPartitioner::storeBlock(Location loc, Value value, Value stored) {
+  spmd::StoreOp::create(ops, loc, value, stored);
 }
 
 //===----------------------------------------------------------------------===//
@@ -103,8 +107,10 @@ Value FunctionPartitioner::loadBlock(OpResult result, FlatSymbolRefAttr source,
 
 Value FunctionPartitioner::maskDim(OpOperand &operand, Value local, int64_t dim,
                                    Kind reduction) {
-  // The loader fills the padding of stored blocks with zero.
-  if (reduction == Kind::PSum && local.getDefiningOp<spmd::ParameterOp>())
+  // The loader fills the padding of stored blocks with zero; an update of the
+  // block does not keep it so.
+  if (reduction == Kind::PSum && local.getDefiningOp<spmd::ParameterOp>() &&
+      llvm::all_of(operand.get().getUsers(), isMemoryEffectFree))
     return local;
   Value &masked = masks[{local.getAsOpaquePointer(), dim, reduction}];
   if (masked)

@@ -93,7 +93,10 @@ public:
   mlir::Value blockOffset(mlir::OpResult result, int64_t dim) override;
   mlir::Value blockValid(mlir::OpOperand &operand, int64_t dim) override;
   mlir::Value loadBlock(mlir::OpResult result, mlir::FlatSymbolRefAttr source,
-                        mlir::ArrayAttr recipe) override;
+                        mlir::ArrayAttr recipe,
+                        mlir::StringAttr state) override;
+  void storeBlock(mlir::Location loc, mlir::Value value,
+                  mlir::Value stored) override;
 
 private:
   mlir::LogicalResult partition(mlir::Operation *op);

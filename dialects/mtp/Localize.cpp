@@ -54,6 +54,18 @@ SmallVector<Value> ParameterOp::localize(Localizer &localizer, ValueRange,
                               getRecipe())};
 }
 
+SmallVector<Value> StateOp::localize(Localizer &localizer, ValueRange,
+                                     TypeRange) {
+  return {localizer.loadBlock(cast<OpResult>(getResult()), getSourceAttr(),
+                              getRecipe(), getNameAttr())};
+}
+
+SmallVector<Value> StoreOp::localize(Localizer &localizer, ValueRange operands,
+                                     TypeRange) {
+  localizer.storeBlock(getLoc(), operands[0], operands[1]);
+  return {};
+}
+
 SmallVector<Value> ConstantOp::localize(Localizer &localizer, ValueRange,
                                         TypeRange results) {
   ElementsAttr value = getValue();

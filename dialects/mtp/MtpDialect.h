@@ -58,8 +58,11 @@ template <typename ConcreteOp>
 class ElementwiseTrait
     : public mlir::OpTrait::TraitBase<ConcreteOp, ElementwiseTrait> {};
 
-/// What `localize` may ask: where the block of this rank lies. Results are
-/// scalar tensors `tensor<i64>` (values that differ from rank to rank).
+class GradientBuilder;
+
+/// What `localize` may ask: where the block of this rank lies. `state` names
+/// an optimizer state or accumulator of the piece (null: the piece itself).
+/// Results are scalar tensors `tensor<i64>` (values that differ from rank to rank).
 class Localizer {
 public:
   virtual ~Localizer() = default;
@@ -77,7 +80,11 @@ public:
   /// layout.
   virtual mlir::Value loadBlock(mlir::OpResult result,
                                 mlir::FlatSymbolRefAttr source,
-                                mlir::ArrayAttr recipe) = 0;
+                                mlir::ArrayAttr recipe,
+                                mlir::StringAttr state = {}) = 0;
+  /// Writes the local block `value` over the stored block `stored`.
+  virtual void storeBlock(mlir::Location loc, mlir::Value value,
+                          mlir::Value stored) = 0;
 };
 
 namespace detail {

@@ -52,6 +52,61 @@ def Mtp_GeluOp : Mtp_Op<"gelu", [Pure, Mtp_Elementwise, ShardingRule<"(...)->(..
 }
 
 /// A boolean result from one operand.
+class Mtp_ActivationGradientOp<string mnemonic, string sum, dag extra>
+    : Mtp_Op<mnemonic, [Pure, Mtp_Elementwise, ShardingRule<"(...),(...)->(...)", "1">]> {
+  let summary = sum;
+  let description = "The cotangent of the operand: `f'(x) · g`, linear in g.\n\n```mlir\n%dx = mtp." # mnemonic #
+    " %x, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n```\n";
+  let arguments = !con((ins Mtp_Tensor:$input, Mtp_Tensor:$cotangent), extra);
+  let results = (outs Mtp_Tensor:$result);
+  let assemblyFormat = "$input `,` $cotangent attr-dict `:` functional-type(operands, results)";
+}
+def Mtp_GeluGradientOp : Mtp_ActivationGradientOp<"gelu_gradient",
+  "Gradient of `mtp.gelu`.", (ins UnitAttr:$tanh)>;
+def Mtp_SiluGradientOp : Mtp_ActivationGradientOp<"silu_gradient",
+  "Gradient of `mtp.silu`.", (ins)>;
+
+def Mtp_PhiloxOp : Mtp_Op<"philox",
+    [Pure, Mtp_NoCotangent, Mtp_Elementwise, ShardingRule<"(...),(...),(...)->(...)">]> {
+  let summary = "Counter-based random bits: 32 of them an element.";
+  let description = [{
+    The first word of Philox4x32-10 (Salmon et al., SC 2011) with the counter
+    (low and high half of `index`, low half of `step`, `stream`) and the key
+    (low and high half of `seed`), as an integer from 0 to 2^32 - 1. The bits
+    are a function of seed, step, stream and global element index alone, so
+    they are the same on any mesh and in recomputation.
+    ```mlir
+    %r = mtp.philox %index, %seed, %step {stream = 3 : i64} : (tensor<4x8xi64>, tensor<i64>, tensor<i64>) -> tensor<4x8xi64>
+    ```
+    Constraints:
+    - All tensors have elements of type i64; seed and step are scalars.
+  }];
+  let arguments = (ins Mtp_Tensor:$index, Mtp_Tensor:$seed, Mtp_Tensor:$step, I64Attr:$stream);
+  let results = (outs Mtp_Tensor:$result);
+  let assemblyFormat = "$index `,` $seed `,` $step attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Mtp_DropoutOp : Mtp_Op<"dropout",
+    [Pure, Mtp_Elementwise, ShardingRule<"(...)->(...),(...)">]> {
+  let summary = "Dropout as the model has it; `mtp-expand-dropout` replaces it.";
+  let description = [{
+    With `training` each element is zero with probability `ratio`, otherwise
+    divided by 1 - ratio; the second result is true where an element is kept.
+    `stream` is the op's identity in the generator, given at import. Without
+    `training` it is the identity.
+    ```mlir
+    %y, %m = mtp.dropout %x {ratio = 0.1 : f64, stream = 3 : i64, training} : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xi1>)
+    ```
+    Constraints:
+    - `ratio` is at least 0 and below 1.
+  }];
+  let arguments = (ins Mtp_Tensor:$input, F64Attr:$ratio, I64Attr:$stream, UnitAttr:$training);
+  let results = (outs Mtp_Tensor:$result, Mtp_Tensor:$mask);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
 class Mtp_TestOp<string mnemonic, string sum>
     : Mtp_Op<mnemonic, [Pure, Mtp_Elementwise, ShardingRule<"(...)->(...)">]> {
   let summary = sum;

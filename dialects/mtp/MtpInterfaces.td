@@ -60,6 +60,23 @@ def Mtp_LocalizeOpInterface : OpInterface<"LocalizeOpInterface"> {
          "::mlir::TypeRange":$results)>];
 }
 
+def Mtp_DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
+  let cppNamespace = "::mtp";
+  let description = [{
+    Ops with a gradient (Gradient.h). The emitted ops are ordinary typed ops: the
+    layout of a cotangent is the dual of its value's, and it comes out by the
+    rules alone. Implemented by external models, Gradients*.cpp.
+  }];
+  let methods = [InterfaceMethod<[{
+      Emits the cotangents of the operands, given those of the results (null:
+      zero). `gradients` has one entry an operand, null on entry; operands that
+      `gradient.wants` says no to may stay null. Fails with a diagnostic.}],
+    "::llvm::LogicalResult", "buildGradient",
+    (ins "::mtp::GradientBuilder &":$gradient,
+         "::mlir::ValueRange":$cotangents,
+         "::llvm::MutableArrayRef<::mlir::Value>":$gradients)>];
+}
+
 def Mtp_FlopsOpInterface : OpInterface<"FlopsOpInterface"> {
   let cppNamespace = "::mtp";
   let description = "Contractions, whose work the planner counts.";

@@ -49,7 +49,7 @@ def Mtp_InitializerOp : Mtp_Op<"initializer", [Symbol]> {
                        OptionalAttr<StrAttr>:$file, OptionalAttr<I64Attr>:$offset,
                        OptionalAttr<I64Attr>:$bytes, OptionalAttr<StrAttr>:$sha256,
                        OptionalAttr<ElementsAttr>:$value,
-                       UnitAttr:$parameter);
+                       UnitAttr:$parameter, UnitAttr:$trainable);
   let assemblyFormat = "$sym_name `:` $type attr-dict";
   let hasVerifier = 1;
 }
@@ -73,6 +73,51 @@ def Mtp_ParameterOp : Mtp_Op<"parameter", [Pure, ComputedRule,
                        DefaultValuedAttr<TypedArrayAttrBase<Mtp_RecipeStepAttr, "recipe">, "{}">:$recipe);
   let results = (outs Mtp_Tensor:$result);
   let assemblyFormat = "$source (`recipe` $recipe^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Mtp_StateOp : Mtp_Op<"state", [Pure, ComputedRule,
+    DeclareOpInterfaceMethods<Mtp_LocalizeOpInterface>]> {
+  let summary = "A stored tensor that belongs to a piece of a parameter, zero at first.";
+  let description = [{
+    An optimizer state or the accumulator of a gradient: kept from step to step,
+    in the shape of the piece that `source` and `recipe` name. Its layout is its
+    own (a state may be cut where the parameter is whole: ZeRO); an accumulator
+    may be partial.
+
+    ```mlir
+    %m = mtp.state "exp_avg" of @c_attn.weight recipe [#mtp.step<slice, [1, 0, 768]>] : tensor<768x768xf32>
+    ```
+
+    Constraints:
+    - The symbol is an `mtp.initializer`.
+    - The recipe, applied to the initializer's shape, gives the result's shape.
+  }];
+  let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$source,
+                       DefaultValuedAttr<TypedArrayAttrBase<Mtp_RecipeStepAttr, "recipe">, "{}">:$recipe);
+  let results = (outs Mtp_Tensor:$result);
+  let assemblyFormat = "$name `of` $source (`recipe` $recipe^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Mtp_StoreOp : Mtp_Op<"store", [ComputedRule, MemoryEffects<[MemWrite]>,
+    DeclareOpInterfaceMethods<Mtp_LocalizeOpInterface>]> {
+  let summary = "Replaces a stored tensor at the end of the step.";
+  let description = [{
+    `stored` is what an `mtp.parameter` or `mtp.state` gave in this step; later
+    steps find `value` there.
+
+    ```mlir
+    mtp.store %new to %w : tensor<768x768xf32>, tensor<768x768xf32>
+    ```
+
+    Constraints:
+    - `stored` comes from an `mtp.parameter` or `mtp.state`.
+    - Both have the same type, layout included.
+    - A stored tensor is replaced once.
+  }];
+  let arguments = (ins Mtp_Tensor:$value, Mtp_Tensor:$stored);
+  let assemblyFormat = "$value `to` $stored attr-dict `:` type($value) `,` type($stored)";
   let hasVerifier = 1;
 }
 

@@ -71,6 +71,37 @@ class Mtp_SoftmaxLikeOp<string mnemonic, string sum> : Mtp_Op<mnemonic, [Pure, C
 def Mtp_SoftmaxOp : Mtp_SoftmaxLikeOp<"softmax", "Exponentials over their sum.">;
 def Mtp_LogSoftmaxOp : Mtp_SoftmaxLikeOp<"log_softmax", "Logarithm of the softmax.">;
 
+class Mtp_SoftmaxGradientOp<string mnemonic, string sum, string formula>
+    : Mtp_Op<mnemonic, [Pure, ComputedRule]> {
+  let summary = sum;
+  let description = formula # ", from the result y and the cotangent g; the dimension is whole, linear in g.\n\n```mlir\n%dx = mtp." # mnemonic #
+    " %y, %g dim 1 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>\n```\n";
+  let arguments = (ins Mtp_Tensor:$output, Mtp_Tensor:$cotangent, I64Attr:$dim);
+  let results = (outs Mtp_Tensor:$result);
+  let assemblyFormat = "$output `,` $cotangent `dim` $dim attr-dict `:` functional-type(operands, results)";
+}
+def Mtp_SoftmaxGradientOp : Mtp_SoftmaxGradientOp<"softmax_gradient",
+  "Gradient of `mtp.softmax`.", "`y · (g - sum(g · y))`">;
+def Mtp_LogSoftmaxGradientOp : Mtp_SoftmaxGradientOp<"log_softmax_gradient",
+  "Gradient of `mtp.log_softmax`.", "`g - e^y · sum(g)`">;
+
+class Mtp_NormGradientOp<string mnemonic, string sum, string formula>
+    : Mtp_Op<mnemonic, [Pure, ComputedRule]> {
+  let summary = sum;
+  let description = "The cotangent of the input, h = g · scale: " # formula #
+    ". Normalized dimensions are whole; linear in g. (Those of scale and bias are sums of g · normalized input and of g.)\n\n```mlir\n%dx = mtp." # mnemonic #
+    " %x, %s, %g {epsilon = 1.0e-5 : f64} : (tensor<2x8x64xf32>, tensor<64xf32>, tensor<2x8x64xf32>) -> tensor<2x8x64xf32>\n```\n";
+  let arguments = (ins Mtp_Tensor:$input, Mtp_Tensor:$scale, Mtp_Tensor:$cotangent, F64Attr:$epsilon);
+  let results = (outs Mtp_Tensor:$result);
+  let assemblyFormat = "$input `,` $scale `,` $cotangent attr-dict `:` functional-type(operands, results)";
+}
+def Mtp_LayerNormGradientOp : Mtp_NormGradientOp<"layer_norm_gradient",
+  "Gradient of `mtp.layer_norm` with respect to its input.",
+  "`r · (h - mean(h) - n · mean(h · n))` with n the normalized input and r = 1 / sqrt(var + epsilon)">;
+def Mtp_RmsNormGradientOp : Mtp_NormGradientOp<"rms_norm_gradient",
+  "Gradient of `mtp.rms_norm` with respect to its input.",
+  "`r · (h - n · mean(h · n))` with n the normalized input and r = 1 / sqrt(mean(x²) + epsilon)">;
+
 def Mtp_LayerNormOp : Mtp_Op<"layer_norm", [Pure, ComputedRule]> {
   let summary = "Normalizes the last dimensions to mean 0 and variance 1, then scale and bias.";
   let description = [{

@@ -122,6 +122,22 @@ def Mtp_GatherOp : Mtp_MoveOp<"gather", [DeclareOpInterfaceMethods<Mtp_LocalizeO
   let hasVerifier = 1;
 }
 
+def Mtp_GatherGradientOp : Mtp_MoveOp<"gather_gradient", [DeclareOpInterfaceMethods<Mtp_LocalizeOpInterface>]> {
+  let summary = "Sums slices into rows by index: the gradient of `mtp.gather`.";
+  let description = [{
+    `result[a.., r, b..] = sum of g[a.., i.., b..] where indices[i..] = r`, in
+    the order of the indices. Negative indices count from the end. The rows may
+    be cut: a rank sums those it holds. Linear in g.
+    ```mlir
+    %dt = mtp.gather_gradient %ids, %g dim 0 : (tensor<2x12xi64>, tensor<2x12x64xf32>) -> tensor<101x64xf32>
+    ```
+    Constraints:
+    - `dim` exists in the result; indices are integers.
+  }];
+  let arguments = (ins Mtp_Tensor:$indices, Mtp_Tensor:$cotangent, I64Attr:$dim);
+  let assemblyFormat = "$indices `,` $cotangent `dim` $dim attr-dict `:` functional-type(operands, results)";
+}
+
 def Mtp_GatherElementsOp : Mtp_MoveOp<"gather_elements"> {
   let summary = "Looks up elements along one dimension, one index an element.";
   let description = [{

@@ -3,37 +3,11 @@
 //===- OpRules.cpp - sharding rules that depend on attributes or shapes
 //----===//
 
-#include "dialects/mtp/MtpDialect.h"
+#include "dialects/mtp/RuleSupport.h"
+#include "dialects/mtp/Strategy.h"
 
 using namespace mlir;
 using namespace mtp;
-
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-static bool isFloat(Value value) {
-  return isa<FloatType>(typeOf(value).getElementType());
-}
-static bool isBool(Value value) {
-  return typeOf(value).getElementType().isInteger(1);
-}
-
-/// Fails unless `dim` is a dimension of `value`.
-static LogicalResult checkDim(Operation *op, Value value, int64_t dim) {
-  if (dim >= 0 && dim < typeOf(value).getRank())
-    return success();
-  return op->emitOpError() << "has no dimension " << dim
-                           << " in a tensor of rank "
-                           << typeOf(value).getRank();
-}
-
-static LogicalResult checkRank(Operation *op, Value value, int64_t rank,
-                               StringRef what) {
-  if (typeOf(value).getRank() == rank)
-    return success();
-  return op->emitOpError() << what << " has rank " << typeOf(value).getRank()
-                           << ", expected " << rank;
-}
 
 /// Moves elements only: linear in operand 0, and maxima and minima pass.
 static void setMoves(ShardingRule &rule) {
@@ -44,16 +18,6 @@ static void setMoves(ShardingRule &rule) {
 //===----------------------------------------------------------------------===//
 // Module ops
 //===----------------------------------------------------------------------===//
-
-/// A source: every dimension of the result is a factor of its own.
-static FailureOr<ShardingRule> sourceRule(Operation *op, FactorKind kind) {
-  RuleBuilder builder(op);
-  for (int64_t dim = 0, rank = typeOf(op->getResult(0)).getRank(); dim < rank;
-       ++dim)
-    builder.result(0, dim, builder.factor(kind));
-  builder.rule.anyState = true;
-  return builder.build();
-}
 
 FailureOr<ShardingRule> ParameterOp::buildShardingRule() {
   return sourceRule(*this, FactorKind::Parallel);
@@ -430,7 +394,8 @@ FailureOr<ShardingRule> AttentionOp::buildShardingRule() {
   int b = builder.factor(), hk = builder.factor(), g = builder.factor(),
       s = builder.factor();
   int t = builder.factor(FactorKind::Whole),
-      d = builder.factor(FactorKind::Whole), e = builder.factor();
+      d = builder.factor(FactorKind::Whole),
+      e = builder.factor(FactorKind::Whole);
   StringRef names[] = {"b", "hk", "g", "s", "t", "d", "e"};
   for (auto [index, name] : llvm::enumerate(names))
     builder[index].name = name.str();
@@ -459,8 +424,6 @@ FailureOr<ShardingRule> AttentionOp::buildShardingRule() {
     for (int64_t dim = 0; dim < rank; ++dim)
       builder.operand(3, dim, dims[4 - rank + dim]);
   }
-  // Linear in v, but the row's logsumexp is not: P(sum) may not pass.
-  builder[e].reduction = Kind::PSum;
   return builder.build();
 }
 
@@ -504,9 +467,10 @@ FailureOr<ShardingRule> ReduceSumOp::buildShardingRule() {
 }
 
 /// A maximum on a gradient path is whole: its gradient needs the whole row.
-/// Integers and booleans have no gradient.
+/// Integers, booleans and values behind a stop_gradient have no gradient.
 static FactorKind extremumFactor(Value input) {
-  return isFloat(input) ? FactorKind::Whole : FactorKind::Parallel;
+  return isFloat(input) && !hasNoCotangent(input) ? FactorKind::Whole
+                                                  : FactorKind::Parallel;
 }
 FailureOr<ShardingRule> ReduceMaxOp::buildShardingRule() {
   return reduceRule(*this, getDims(), getKeep(), Kind::PMax,

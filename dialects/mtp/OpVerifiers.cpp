@@ -3,16 +3,12 @@
 //===- OpVerifiers.cpp - constraints beyond sharding, folds, work
 //----------===//
 
-#include "dialects/mtp/MtpDialect.h"
+#include "dialects/mtp/RuleSupport.h"
 
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mtp;
-
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 //===----------------------------------------------------------------------===//
 // Module ops
@@ -40,18 +36,18 @@ LogicalResult InitializerOp::verify() {
 }
 
 /// Shape after the steps, or failure with a diagnostic.
-static FailureOr<SmallVector<int64_t>> applyRecipe(ParameterOp op,
-                                                   ArrayRef<int64_t> shape) {
+static FailureOr<SmallVector<int64_t>>
+applyRecipe(Operation *op, ArrayAttr recipe, ArrayRef<int64_t> shape) {
   SmallVector<int64_t> current(shape);
   int64_t rank = current.size();
-  for (auto step : op.getRecipe().getAsRange<RecipeStepAttr>()) {
+  for (auto step : recipe.getAsRange<RecipeStepAttr>()) {
     ArrayRef<int64_t> values = step.getValues();
     rank = current.size();
     if (step.getKind() == "transpose") {
       SmallVector<int64_t> sorted(values);
       llvm::sort(sorted);
       if (!llvm::equal(sorted, llvm::seq<int64_t>(0, rank)))
-        return op.emitOpError()
+        return op->emitOpError()
                << "recipe: not a permutation of " << rank << " dimensions";
       SmallVector<int64_t> next;
       for (int64_t dim : values)
@@ -61,7 +57,7 @@ static FailureOr<SmallVector<int64_t>> applyRecipe(ParameterOp op,
       if (values.size() != 3 || values[0] < 0 || values[0] >= rank ||
           values[1] < 0 || values[2] < 0 ||
           values[1] > current[values[0]] - values[2])
-        return op.emitOpError()
+        return op->emitOpError()
                << "recipe: the slice does not lie in the tensor";
       current[values[0]] = values[2];
     } else if (step.getKind() == "reshape") {
@@ -71,28 +67,56 @@ static FailureOr<SmallVector<int64_t>> applyRecipe(ParameterOp op,
       for (int64_t extent : values)
         to *= extent;
       if (from != to)
-        return op.emitOpError()
+        return op->emitOpError()
                << "recipe: cannot turn " << from << " elements into " << to;
       current.assign(values.begin(), values.end());
     } else {
-      return op.emitOpError()
+      return op->emitOpError()
              << "recipe: unknown step '" << step.getKind() << "'";
     }
   }
   return current;
 }
 
-LogicalResult ParameterOp::verify() {
-  auto initializer = SymbolTable::lookupNearestSymbolFrom<InitializerOp>(
-      *this, getSourceAttr());
+/// A stored piece: `source` exists and the recipe gives the result's shape.
+static LogicalResult verifyPiece(Operation *op, FlatSymbolRefAttr source,
+                                 ArrayAttr recipe) {
+  auto initializer =
+      SymbolTable::lookupNearestSymbolFrom<InitializerOp>(op, source);
   if (!initializer)
-    return emitOpError() << "there is no mtp.initializer " << getSourceAttr();
+    return op->emitOpError() << "there is no mtp.initializer " << source;
   auto shape = applyRecipe(
-      *this, cast<RankedTensorType>(initializer.getType()).getShape());
+      op, recipe, cast<RankedTensorType>(initializer.getType()).getShape());
   if (failed(shape))
     return failure();
-  if (typeOf(getResult()).getShape() != ArrayRef<int64_t>(*shape))
-    return emitOpError() << "the recipe gives another shape than the result's";
+  if (typeOf(op->getResult(0)).getShape() != ArrayRef<int64_t>(*shape))
+    return op->emitOpError()
+           << "the recipe gives another shape than the result's";
+  return success();
+}
+
+LogicalResult ParameterOp::verify() {
+  return verifyPiece(*this, getSourceAttr(), getRecipe());
+}
+
+LogicalResult StateOp::verify() {
+  if (getName().empty())
+    return emitOpError() << "has no name";
+  return verifyPiece(*this, getSourceAttr(), getRecipe());
+}
+
+LogicalResult StoreOp::verify() {
+  Operation *source = getStored().getDefiningOp();
+  if (!isa_and_nonnull<ParameterOp, StateOp>(source))
+    return emitOpError()
+           << "replaces a value that no mtp.parameter or mtp.state gave";
+  if (getValue().getType() != getStored().getType())
+    return emitOpError() << "replaces " << getStored().getType() << " by "
+                         << getValue().getType();
+  for (Operation *user : getStored().getUsers())
+    if (auto other = dyn_cast<StoreOp>(user))
+      if (other != *this && other.getStored() == getStored())
+        return emitOpError() << "replaces a tensor that is replaced already";
   return success();
 }
 

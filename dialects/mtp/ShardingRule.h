@@ -66,6 +66,8 @@ struct ShardingRule {
   bool passesMax = false, passesMin = false;
   /// Constants: the result may be produced in any state but partial.
   bool anyState = false;
+  /// With anyState: partial too (accumulators).
+  bool mayBePartial = false;
   /// Operands that are positions in another operand (bit mask): where they are
   /// padding they must still lie in it.
   uint32_t positions = 0;

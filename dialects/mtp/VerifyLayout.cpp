@@ -48,7 +48,7 @@ private:
   LogicalResult verifySource() {
     for (int axis = 0; axis < mesh.size(); ++axis) {
       AxisState state = results[0].states[axis];
-      if (isPartial(state.kind))
+      if (isPartial(state.kind) && !rule.mayBePartial)
         return error(axis) << "a source is never partial";
       if (state.kind != Kind::S)
         continue;

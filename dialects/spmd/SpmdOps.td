@@ -15,7 +15,8 @@ def Spmd_ParameterOp : Spmd_Op<"parameter", [Pure]> {
   let description = [{
     The loader applies the recipe to the initializer, converts it to the element
     type, cuts it by the layout and fills padding with zero. Each rank loads only
-    its block.
+    its block. With `state` it is a tensor of the piece's shape that is kept from
+    step to step and is zero at first: an optimizer state, an accumulator.
 
     ```mlir
     %w = spmd.parameter @w recipe [#mtp.step<"transpose", [1, 0]>] layout #mtp.layout<@mesh, tp = S(1)> global tensor<8x16xf32> : tensor<8x8xf32>
@@ -28,11 +29,28 @@ def Spmd_ParameterOp : Spmd_Op<"parameter", [Pure]> {
   let arguments = (ins FlatSymbolRefAttr:$source,
                        DefaultValuedAttr<TypedArrayAttrBase<Mtp_RecipeStepAttr, "recipe">, "{}">:$recipe,
                        Mtp_LayoutAttr:$layout,
-                       TypeAttrOf<AnyRankedTensor>:$global_type);
+                       TypeAttrOf<AnyRankedTensor>:$global_type,
+                       OptionalAttr<StrAttr>:$state);
   let results = (outs Mtp_Tensor:$result);
   let assemblyFormat = [{
-    $source (`recipe` $recipe^)? `layout` qualified($layout) `global` $global_type attr-dict `:` type($result)
+    (`state` $state^ `of`)? $source (`recipe` $recipe^)? `layout` qualified($layout) `global` $global_type attr-dict `:` type($result)
   }];
+  let hasVerifier = 1;
+}
+
+def Spmd_StoreOp : Spmd_Op<"store", [MemoryEffects<[MemWrite]>, AllTypesMatch<["value", "stored"]>]> {
+  let summary = "Writes this rank's block of a stored tensor, for the next step.";
+  let description = [{
+    ```mlir
+    spmd.store %new to %w : tensor<8x8xf32>
+    ```
+
+    Constraints:
+    - `stored` comes from an `spmd.parameter`, and is written once.
+    - Both have the same type.
+  }];
+  let arguments = (ins Mtp_Tensor:$value, Mtp_Tensor:$stored);
+  let assemblyFormat = "$value `to` $stored attr-dict `:` type($value)";
   let hasVerifier = 1;
 }
 

@@ -48,6 +48,16 @@ LogicalResult spmd::ParameterOp::verify() {
   return success();
 }
 
+LogicalResult spmd::StoreOp::verify() {
+  if (!getStored().getDefiningOp<spmd::ParameterOp>())
+    return emitOpError() << "writes a block that no spmd.parameter gave";
+  for (Operation *user : getStored().getUsers())
+    if (auto other = dyn_cast<spmd::StoreOp>(user))
+      if (other != *this && other.getStored() == getStored())
+        return emitOpError() << "writes a block that is written already";
+  return success();
+}
+
 static LogicalResult verifyAxes(Operation *op, ArrayAttr names,
                                 const MeshShape &mesh, StringRef what) {
   if (!findAxes(names, mesh).empty())
