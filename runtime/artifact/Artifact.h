@@ -93,7 +93,8 @@ struct TensorLayout {
 
 /// Where bytes come from.
 struct Source {
-  enum class Kind : uint8_t { File, Embedded } kind = Kind::File;
+  /// Zero: nowhere, all elements are zero at first (`offset`, `bytes` are 0).
+  enum class Kind : uint8_t { File, Embedded, Zero } kind = Kind::File;
   std::string file;    ///< path as given at compile time (Kind::File)
   uint64_t offset = 0; ///< bytes into file or data section
   uint64_t bytes = 0;
@@ -113,13 +114,23 @@ struct RecipeStep {
 
 /// A stored piece of a logical parameter, or a constant: recipe applied to the
 /// source, converted to `layout.type`, cut by `layout`; padding is zero. Each
-/// rank loads only its block.
+/// rank loads only its block. An optimizer state has a source of kind Zero in
+/// the shape of its initializer, and the recipe of its piece.
 struct Parameter {
   std::string name; ///< initializer name in the model
+  /// "exp_avg", "gradient", ...: a tensor that belongs to the piece; "": the
+  /// piece itself.
+  std::string state;
   Source source;
   std::vector<RecipeStep> recipe;
   TensorLayout layout;
+  /// Mesh axes over whose ranks the value is the sum of the blocks
+  /// (accumulators of gradients).
+  std::vector<int> partial;
   bool trainable = false;
+  /// A step of some entry writes it: every rank has a copy of its own, which
+  /// keeps its value from run to run, and no kernel may pack it.
+  bool updated = false;
 };
 
 /// A model input: cut by `layout` on the way in; padding is unspecified.
@@ -228,9 +239,10 @@ struct Instruction {
   std::string name;               ///< for traces and error messages
 };
 
-/// One program of the artifact: forward, or a training step.
+/// One program of the artifact: forward, or a (part of a) training step. All
+/// entries share the parameters.
 struct Entry {
-  std::string name = "forward";
+  std::string name = "main"; ///< of its function
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   std::vector<Instruction> program;

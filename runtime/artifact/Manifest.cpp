@@ -19,7 +19,7 @@ using nlohmann::json;
 namespace {
 
 constexpr char kMagic[4] = {'M', 'T', 'P', 'A'};
-constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kFormatVersion = 2;
 constexpr size_t kHeaderBytes = 32, kHashBytes = 32;
 /// A manifest beyond this isn't one of ours.
 constexpr uint64_t kMaxManifestBytes = uint64_t(1) << 30;
@@ -35,7 +35,7 @@ template <typename E> struct EnumNames;
   };
 MTP_ENUM_NAMES(DType, "f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8",
                "u64", "u32", "u16", "u8", "bool")
-MTP_ENUM_NAMES(Source::Kind, "file", "embedded")
+MTP_ENUM_NAMES(Source::Kind, "file", "embedded", "zero")
 MTP_ENUM_NAMES(RecipeStep::Kind, "transpose", "slice", "reshape")
 MTP_ENUM_NAMES(RankValue::Kind, "offset", "valid", "coordinate")
 MTP_ENUM_NAMES(BufferRef::Space, "arena", "parameter", "input", "output",
@@ -178,10 +178,13 @@ template <typename Io> void describe(Io &io, RecipeStep &x) {
 }
 template <typename Io> void describe(Io &io, Parameter &x) {
   io("name", x.name);
+  io("state", x.state);
   io("source", x.source);
   io("recipe", x.recipe);
   io("layout", x.layout);
+  io("partial", x.partial);
   io("trainable", x.trainable);
+  io("updated", x.updated);
 }
 template <typename Io> void describe(Io &io, Input &x) {
   io("name", x.name);

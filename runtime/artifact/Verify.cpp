@@ -55,7 +55,12 @@ void checkParameter(const Artifact &artifact, const Parameter &parameter,
                     const std::string &what) {
   const Source &source = parameter.source;
   checkLayout(artifact.axes, parameter.layout, what);
+  bool isZero = source.kind == Source::Kind::Zero;
   int64_t bytes = checkedBytes(source.type, source.shape, what + " source");
+  if (isZero)
+    bytes = 0;
+  require(isZero == !parameter.state.empty(),
+          what + " is zero at first but no state, or the other way round");
   require(source.bytes == static_cast<uint64_t>(bytes),
           what + " source has " + std::to_string(source.bytes) +
               " bytes, its shape needs " + std::to_string(bytes));
@@ -66,9 +71,21 @@ void checkParameter(const Artifact &artifact, const Parameter &parameter,
   if (source.kind == Source::Kind::Embedded)
     require(end <= artifact.data.size(),
             what + " source reaches past the data section");
-  else
+  else if (source.kind == Source::Kind::File)
     require(!source.file.empty() && source.file.find('\0') == std::string::npos,
             what + " source names no file");
+  std::set<int> cut;
+  for (const DimSharding &dim : parameter.layout.dims)
+    cut.insert(dim.axes.begin(), dim.axes.end());
+  for (int axis : parameter.partial)
+    require(axis >= 0 &&
+                axis < static_cast<int64_t>(artifact.axes.axes.size()) &&
+                cut.insert(axis).second,
+            what + " is partial over a mesh axis that does not exist, stands "
+                   "twice or cuts it");
+  require(!isZero || source.sha256.empty(), what + " is zero and has a hash");
+  require(parameter.partial.empty() || isZero,
+          what + " is partial and no state");
   require(isHash(source.sha256), what + " source has a malformed SHA-256");
   checkRecipe(parameter, what);
 }
@@ -111,7 +128,10 @@ void checkArtifact(const Artifact &a) {
     checkCollectiveSite(a.axes, a.collectiveSites[i],
                         "collective site " + std::to_string(i));
   require(!a.entries.empty(), "there is no program");
+  std::set<std::string> entryNames;
   for (const Entry &entry : a.entries) {
+    require(entryNames.insert(entry.name).second,
+            "entry " + quoted(entry.name) + " stands twice");
     std::set<std::string> inputs, outputs;
     for (const Input &input : entry.inputs)
       checkInput(a, input, inputs);

@@ -123,9 +123,12 @@ struct ProgramChecker {
            b.offset < a.offset + a.bytes;
   }
 
-  static bool writable(const BufferRef &ref) {
+  /// The buffer has been checked.
+  bool writable(const BufferRef &ref) const {
     return ref.space == BufferRef::Space::Arena ||
-           ref.space == BufferRef::Space::Output;
+           ref.space == BufferRef::Space::Output ||
+           (ref.space == BufferRef::Space::Parameter &&
+            artifact.parameters[ref.index].updated);
   }
 
   void checkUntouched(const Instruction &step, const std::string &what) const {
@@ -150,7 +153,7 @@ struct ProgramChecker {
               what + " operand " + std::to_string(i) +
                   " is larger than its buffer");
       require(static_cast<int64_t>(i) < inputs || writable(step.buffers[i]),
-              what + " writes a parameter or an input");
+              what + " writes a parameter that is not updated, or an input");
     }
   }
 
@@ -165,7 +168,8 @@ struct ProgramChecker {
     require(in.bytes == checkedBytes(site.type, site.inShape, what) &&
                 out.bytes == checkedBytes(site.type, site.outShape, what),
             what + " has buffers of another size than its shapes");
-    require(writable(out), what + " writes a parameter or an input");
+    require(writable(out),
+            what + " writes a parameter that is not updated, or an input");
     bool inPlace = site.kind == CollectiveSite::Kind::AllReduce &&
                    in.space == out.space && in.index == out.index &&
                    in.offset == out.offset;

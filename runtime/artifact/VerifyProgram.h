@@ -28,9 +28,9 @@ void checkLibrarySite(const LibrarySite &site, const std::string &what);
 /// Shapes against kind, extents and cuts.
 void checkCollectiveSite(const Mesh &mesh, const CollectiveSite &site,
                          const std::string &what);
-/// Operands lie inside their buffers; what a step writes is no parameter or
-/// input; loops nest; each start has its done, in the same loop, and nothing
-/// touches its result in between.
+/// Operands lie inside their buffers; what a library call or collective writes
+/// is no input and no parameter but an updated one; loops nest; each start has
+/// its done, in the same loop, and nothing touches its result in between.
 void checkProgram(const Artifact &artifact, const Entry &entry);
 
 /// Collectives that may be under way at once.

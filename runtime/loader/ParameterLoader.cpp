@@ -54,15 +54,12 @@ void convertInto(const StridedView &view, DType from, DType to,
 
 } // namespace
 
-LoadedBlock mtp::loadBlock(const Parameter &parameter, const char *source,
-                           const Mesh &mesh,
-                           const std::vector<int64_t> &coordinates) {
-  const TensorLayout &layout = parameter.layout;
-  DType from = parameter.source.type, to = layout.type;
-  StridedView view =
-      StridedView::dense(source, byteSize(from), parameter.source.shape);
-  AlignedBuffer reshaped;
-  for (const RecipeStep &step : parameter.recipe) {
+/// Applies steps from `first` on that only change strides; the number of the
+/// first one that has to copy, or of steps.
+static size_t applySteps(const std::vector<RecipeStep> &recipe, size_t first,
+                         StridedView &view) {
+  for (; first < recipe.size(); ++first) {
+    const RecipeStep &step = recipe[first];
     switch (step.kind) {
     case RecipeStep::Kind::Transpose:
       view.transpose(step.values);
@@ -71,12 +68,35 @@ LoadedBlock mtp::loadBlock(const Parameter &parameter, const char *source,
       view.slice(step.dim, step.start, step.size);
       break;
     case RecipeStep::Kind::Reshape:
-      if (!view.reshape(step.values)) {
-        reshaped = materialize(view);
-        view =
-            StridedView::dense(reshaped.data(), view.elementBytes, step.values);
-      }
+      if (!view.reshape(step.values))
+        return first;
     }
+  }
+  return first;
+}
+
+LoadedBlock mtp::loadBlock(const Parameter &parameter, const char *source,
+                           const Mesh &mesh,
+                           const std::vector<int64_t> &coordinates) {
+  const TensorLayout &layout = parameter.layout;
+  if (!source) {
+    int64_t bytes =
+        elementCount(layout.localShape(mesh)) * byteSize(layout.type);
+    LoadedBlock block{emptyBlock, AlignedBuffer(bytes)};
+    if (bytes)
+      block.data = block.owned.data();
+    return block;
+  }
+  DType from = parameter.source.type, to = layout.type;
+  StridedView view =
+      StridedView::dense(source, byteSize(from), parameter.source.shape);
+  AlignedBuffer reshaped;
+  const std::vector<RecipeStep> &recipe = parameter.recipe;
+  for (size_t done = 0; (done = applySteps(recipe, done, view)) < recipe.size();
+       ++done) {
+    reshaped = materialize(view);
+    view = StridedView::dense(reshaped.data(), view.elementBytes,
+                              recipe[done].values);
   }
   bool padded = false;
   std::vector<int64_t> capacity;
@@ -90,7 +110,8 @@ LoadedBlock mtp::loadBlock(const Parameter &parameter, const char *source,
   if (bytes == 0)
     return {emptyBlock, {}};
   bool aligned = reinterpret_cast<uintptr_t>(view.data) % byteSize(to) == 0;
-  if (from == to && !padded && aligned && reshaped.empty() && view.isDense())
+  if (from == to && !padded && aligned && reshaped.empty() && view.isDense() &&
+      !parameter.updated)
     return {view.data, {}};
   LoadedBlock block;
   block.owned = AlignedBuffer(bytes);
@@ -102,4 +123,30 @@ LoadedBlock mtp::loadBlock(const Parameter &parameter, const char *source,
   else
     convertInto(view, from, to, capacity, block.owned.data());
   return block;
+}
+
+/// Writes `piece` through `view`, after the steps from `first` on.
+static void writeThrough(const std::vector<RecipeStep> &recipe, size_t first,
+                         StridedView view, const char *piece) {
+  auto write = [](const StridedView &to, const char *elements) {
+    copyStrided(StridedView::dense(elements, to.elementBytes, to.shape),
+                const_cast<char *>(to.data), to.strides);
+  };
+  size_t done = applySteps(recipe, first, view);
+  if (done == recipe.size())
+    return write(view, piece);
+  AlignedBuffer copy = materialize(view);
+  writeThrough(
+      recipe, done + 1,
+      StridedView::dense(copy.data(), view.elementBytes, recipe[done].values),
+      piece);
+  write(view, copy.data());
+}
+
+void mtp::undoRecipe(const std::vector<RecipeStep> &recipe,
+                     int64_t elementBytes, const char *piece, char *whole,
+                     const std::vector<int64_t> &shape) {
+  if (elementCount(shape) > 0)
+    writeThrough(recipe, 0, StridedView::dense(whole, elementBytes, shape),
+                 piece);
 }

@@ -57,7 +57,7 @@ MappedFile::MappedFile(const std::string &path, const std::string &purpose)
   if (file < 0)
     failWeights(purpose + ": cannot open '" + path + "': " + strerror(errno) +
                 " (--weights DIR says where weight files have moved)");
-  struct stat status {};
+  struct stat status{};
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
     close(file);
     failWeights(purpose + ": '" + path + "' is not a regular file");
@@ -90,6 +90,11 @@ WeightFiles::WeightFiles(Artifact &artifact, const std::string &weightsDir)
 
   for (const Parameter &parameter : parameters) {
     const Source &source = parameter.source;
+    if (source.kind == Source::Kind::Zero) {
+      pointers.push_back(nullptr);
+      fileOf.push_back(nullptr);
+      continue;
+    }
     if (source.kind == Source::Kind::Embedded) {
       pointers.push_back(embedded.data() + source.offset);
       fileOf.push_back(nullptr);

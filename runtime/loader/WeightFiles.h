@@ -44,7 +44,7 @@ public:
   /// if a file is missing or too short.
   WeightFiles(Artifact &artifact, const std::string &weightsDir);
 
-  /// The stored bytes of parameter `index`.
+  /// The stored bytes of parameter `index`; null if it is zero at first.
   const char *bytes(size_t index) const { return pointers[index]; }
 
   /// Parameters whose sources cover all sources that have a hash: those that

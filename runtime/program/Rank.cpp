@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 
 using namespace mtp;
 
@@ -108,6 +109,33 @@ void Rank::getOutputs(int entry,
     if (program.outputMaps[i].writesOutput())
       program.outputMaps[i].assemble(program.outputs[i].data(),
                                      outputs[i]->bytes.data());
+}
+
+void Rank::readStored(int64_t index, const std::vector<int64_t> &at,
+                      char *piece) const {
+  const Parameter &parameter = artifact.parameters[index];
+  std::vector<int64_t> first = coordinates;
+  for (int axis : parameter.partial) {
+    if (coordinates[axis] != at[axis])
+      return;
+    first[axis] = 0;
+  }
+  BlockMap map(parameter.layout, artifact.axes, first);
+  if (map.writesOutput() && map.bytes() > 0)
+    map.assemble(parameters.address(index), piece);
+}
+
+void Rank::writeStored(int64_t index, const HostTensor &whole) {
+  Parameter from = artifact.parameters[index];
+  from.source.type = whole.type;
+  bool isFirst = true;
+  for (int axis : from.partial)
+    isFirst &= coordinates[axis] == 0;
+  LoadedBlock block = loadBlock(from, isFirst ? whole.bytes.data() : nullptr,
+                                artifact.axes, coordinates);
+  if (!block.owned.empty())
+    std::memcpy(parameters.updatedAddress(index), block.data,
+                block.owned.size());
 }
 
 std::set<std::string> Rank::implementations() const {

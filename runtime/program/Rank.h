@@ -31,6 +31,15 @@ public:
   /// Writes this rank's part of the whole tensors, one for each output.
   void getOutputs(int entry, const std::vector<HostTensor *> &outputs) const;
 
+  /// Writes this rank's block of an updated parameter into the whole piece, if
+  /// the rank has the coordinates `at` on the axes that the block is partial
+  /// over and is the first on those that don't cut it.
+  void readStored(int64_t parameter, const std::vector<int64_t> &at,
+                  char *piece) const;
+  /// Replaces this rank's block by that of `whole`, the initializer's tensor.
+  /// Of ranks whose blocks are summed the first gets it, others zero.
+  void writeStored(int64_t parameter, const HostTensor &whole);
+
   int64_t arenaBytes() const { return arenaPassed; }
   int64_t libraryBytes() const;
   Communicator &communicator() { return *comm; }

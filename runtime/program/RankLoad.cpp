@@ -62,6 +62,8 @@ void Rank::prepareLibrary() {
       if (ref.space == BufferRef::Space::Parameter)
         use(ref.index);
   };
+  for (size_t i = 0; i < keep.size(); ++i)
+    keep[i] = artifact.parameters[i].updated;
   for (const Entry &entry : artifact.entries)
     for (const Instruction &step : entry.program)
       forEachParameter(step, [&](int64_t parameter) {
@@ -96,7 +98,8 @@ LibraryKernel *Rank::prepareCall(const Instruction &call,
   context.packs = &world.packs[index];
   bool first = true;
   for (const BufferRef &ref : call.buffers) {
-    if (ref.space != BufferRef::Space::Parameter) {
+    if (ref.space != BufferRef::Space::Parameter ||
+        artifact.parameters[ref.index].updated) {
       context.constant.push_back(nullptr);
       context.constantKeys.push_back(0);
       continue;
@@ -157,7 +160,7 @@ char *Rank::address(Program &program, const BufferRef &ref) {
   case BufferRef::Space::Arena:
     return arena.data() + ref.offset;
   case BufferRef::Space::Parameter: {
-    // Kernels take char *, and never write parameters.
+    // Kernels take char *, and write updated parameters only.
     const char *data = parameters.address(ref.index);
     return data ? const_cast<char *>(data) + ref.offset : nullptr;
   }

@@ -15,7 +15,7 @@ const char *RankParameters::load(int64_t index) {
   if (!block.data) {
     block = loadBlock(artifact.parameters[index], files.bytes(index),
                       artifact.axes, coordinates);
-    if (!block.owned.empty())
+    if (!block.owned.empty() && files.bytes(index))
       files.release(index);
   }
   return block.data;

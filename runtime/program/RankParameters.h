@@ -21,6 +21,8 @@ public:
   const char *load(int64_t index);
   /// The address, null if it isn't loaded.
   const char *address(int64_t index) const { return blocks[index].data; }
+  /// The address of the rank's own copy of an updated parameter.
+  char *updatedAddress(int64_t index) { return blocks[index].owned.data(); }
   void release(int64_t index);
   /// The least rank that holds the same block of parameter `index`.
   int owner(int64_t index) const;

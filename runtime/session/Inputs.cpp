@@ -160,6 +160,11 @@ bool mtp::checkInputs(const Artifact &artifact, const TensorMap &inputs,
   for (size_t i = artifact.entries.size(); i-- > 0;)
     if (shapesFit(artifact.entries[i], inputs))
       entry = static_cast<int>(i);
+  return checkEntryInputs(artifact, entry, inputs, error);
+}
+
+bool mtp::checkEntryInputs(const Artifact &artifact, int entry,
+                           const TensorMap &inputs, Error &error) {
   error = checkAgainst(artifact, artifact.entries[entry], inputs);
   return !error;
 }

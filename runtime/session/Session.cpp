@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/session/Session.h"
 #include "runtime/loader/Convert.h"
-#include "runtime/session/RankThreads.h"
+#include "runtime/session/StoredTensors.h"
 #include "runtime/support/Checked.h"
 
 #include <algorithm>
@@ -48,6 +48,20 @@ public:
     return checkInputs(artifact(), inputs, entry, error);
   }
   bool run(const TensorMap &inputs, TensorMap &outputs, Error &error) override;
+  bool run(const std::string &entry, const TensorMap &inputs,
+           TensorMap &outputs, Error &error) override;
+  bool readParameters(TensorMap &whole, Error &error) override {
+    return stored().read(false, whole, error);
+  }
+  bool readStates(TensorMap &whole, Error &error) override {
+    return stored().read(true, whole, error);
+  }
+  bool writeParameters(const TensorMap &whole, Error &error) override {
+    return stored().write(false, whole, error);
+  }
+  bool writeStates(const TensorMap &whole, Error &error) override {
+    return stored().write(true, whole, error);
+  }
   bool bench(const TensorMap &inputs, double seconds, StepTimes &times,
              Error &error) override;
   double lastStepMs() const override { return slowest; }
@@ -68,8 +82,11 @@ public:
   const Artifact &artifact() const override { return world->artifact; }
 
 private:
-  bool setInputs(const TensorMap &inputs, int &entry, Error &error);
+  StoredTensors stored() { return {artifact(), threads}; }
+  bool setInputs(const TensorMap &inputs, int entry, Error &error);
   bool step(int entry, Error &error);
+  bool runEntry(int entry, const TensorMap &inputs, TensorMap &outputs,
+                Error &error);
 
   std::shared_ptr<World> world;
   mutable RankThreads threads;
@@ -91,10 +108,9 @@ int ThreadSession::selectEntry(const TensorMap &inputs) const {
   return -1;
 }
 
-bool ThreadSession::setInputs(const TensorMap &inputs, int &entry,
+/// `inputs` have been checked.
+bool ThreadSession::setInputs(const TensorMap &inputs, int entry,
                               Error &error) {
-  if (!checkInputs(artifact(), inputs, entry, error))
-    return false;
   std::vector<HostTensor> converted;
   std::vector<const HostTensor *> list;
   const auto &wanted = artifact().entries[entry].inputs;
@@ -125,6 +141,30 @@ bool ThreadSession::step(int entry, Error &error) {
 bool ThreadSession::run(const TensorMap &inputs, TensorMap &outputs,
                         Error &error) {
   int entry;
+  return checkInputs(artifact(), inputs, entry, error) &&
+         runEntry(entry, inputs, outputs, error);
+}
+
+bool ThreadSession::run(const std::string &name, const TensorMap &inputs,
+                        TensorMap &outputs, Error &error) {
+  const auto &entries = artifact().entries;
+  auto it =
+      std::find_if(entries.begin(), entries.end(),
+                   [&](const Entry &entry) { return entry.name == name; });
+  if (it == entries.end()) {
+    error = {exits::Internal,
+             "internal",
+             "the artifact has no entry '" + name + "'",
+             {}};
+    return false;
+  }
+  int entry = static_cast<int>(it - entries.begin());
+  return checkEntryInputs(artifact(), entry, inputs, error) &&
+         runEntry(entry, inputs, outputs, error);
+}
+
+bool ThreadSession::runEntry(int entry, const TensorMap &inputs,
+                             TensorMap &outputs, Error &error) {
   if (!setInputs(inputs, entry, error) || !step(entry, error))
     return false;
   outputs.clear();
@@ -141,7 +181,8 @@ bool ThreadSession::run(const TensorMap &inputs, TensorMap &outputs,
 bool ThreadSession::bench(const TensorMap &inputs, double seconds,
                           StepTimes &times, Error &error) {
   int entry;
-  if (!setInputs(inputs, entry, error))
+  if (!checkInputs(artifact(), inputs, entry, error) ||
+      !setInputs(inputs, entry, error))
     return false;
   for (int i = 0; i < kWarmUp; ++i)
     if (!step(entry, error))

@@ -74,6 +74,9 @@ MemoryNeed predictMemory(const Artifact &artifact);
 /// as the bits of bf16.
 bool checkInputs(const Artifact &artifact, const TensorMap &inputs, int &entry,
                  Error &error);
+/// The same against entry number `entry`.
+bool checkEntryInputs(const Artifact &artifact, int entry,
+                      const TensorMap &inputs, Error &error);
 
 /// Communicators of this build: `threads`; others are named in the error that
 /// Session::create gives (exit 6).
@@ -96,6 +99,21 @@ public:
   /// One step. `outputs` gets the whole tensors.
   virtual bool run(const TensorMap &inputs, TensorMap &outputs,
                    Error &error) = 0;
+  /// One step of the entry of that name. What it updates keeps its value for
+  /// the steps after it, of all entries.
+  virtual bool run(const std::string &entry, const TensorMap &inputs,
+                   TensorMap &outputs, Error &error) = 0;
+
+  /// The initializers that some entry updates, whole, by name, in their own
+  /// shapes; in the wider of the types of file and program.
+  virtual bool readParameters(TensorMap &whole, Error &error) = 0;
+  /// Optimizer states, "w/exp_avg" in the shape of w.
+  virtual bool readStates(TensorMap &whole, Error &error) = 0;
+  /// Replaces updated initializers or states by whole tensors of any float
+  /// type; a name that the program doesn't keep is an error, one that is left
+  /// out stays.
+  virtual bool writeParameters(const TensorMap &whole, Error &error) = 0;
+  virtual bool writeStates(const TensorMap &whole, Error &error) = 0;
 
   /// Repeats the step on `inputs` for about `seconds` (at least 3 times) after
   /// a warm-up.

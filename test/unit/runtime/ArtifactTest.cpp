@@ -166,7 +166,7 @@ TEST(Artifact, VerifierNamesWhatIsWrong) {
          touch.buffers = {program(a)[1].buffers[1]};
          program(a).insert(program(a).begin() + 2, touch);
        }},
-      {"writes a parameter or an input",
+      {"writes a parameter that is not updated",
        [&](Artifact &a) {
          program(a)[1].buffers[1] = at(BufferRef::Space::Parameter, 0, 0, 8);
          a.collectiveSites[0].kind = CollectiveSite::Kind::AllReduce;
