@@ -239,6 +239,7 @@ bool Compilation::savePlan(const plan::Plan &plan) {
 }
 
 bool Compilation::lower() {
+  plan::predictCollectives(*module);
   return stages.runPasses("partition", *module, addPartitionPasses) &&
          stages.runPasses("fuse", *module, addFusePasses);
 }
@@ -271,7 +272,6 @@ bool Compilation::emit() {
           [&] { return succeeded(emitProgram(*module, kernels, artifact)); }) ||
       !stages.run("kernels", [&] { return emitKernels(kernels); }))
     return false;
-  addPredictions(result);
   std::string error;
   return stages.run("verify", [&] {
     return artifact.verify(error) ||

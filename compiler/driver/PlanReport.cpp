@@ -47,22 +47,6 @@ void mtp::reportPlan(const plan::Plan &plan, bool explain,
     result.explain = plan::explainText(plan);
 }
 
-void mtp::addPredictions(CompileResult &result) {
-  std::vector<bool> taken(result.collectives.size(), false);
-  for (CollectiveSite &site : result.artifact.collectiveSites)
-    for (size_t i = 0; i < taken.size(); ++i) {
-      const PlannedCollective &planned = result.collectives[i];
-      if (taken[i] || planned.op != site.op || planned.axis != site.axisName ||
-          planned.phase != site.phase || planned.value != site.node)
-        continue;
-      taken[i] = true;
-      site.reason = planned.reason;
-      site.predictedCount = planned.count;
-      site.predictedBytes = planned.bytes;
-      break;
-    }
-}
-
 json mtp::reportParameters(ModuleOp module) {
   std::map<std::string, std::string> layouts;
   module.walk([&](ParameterOp parameter) {

@@ -13,10 +13,6 @@ namespace mtp {
 /// Tables of weights and collectives, `plan` of the artifact, explanation.
 void reportPlan(const plan::Plan &plan, bool explain, CompileResult &result);
 
-/// Gives each collective of the artifact the bytes and the reason that the plan
-/// had for it before partition (same op, axis and converted value, in order).
-void addPredictions(CompileResult &result);
-
 /// `parameters` of --json: every initializer of the module, with the layout of
 /// its storage (of the first stored piece, if it is stored in several). Call it
 /// on the typed module, before it is partitioned.

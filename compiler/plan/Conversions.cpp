@@ -58,9 +58,8 @@ StringRef collectiveName(Transfer transfer) {
   return "";
 }
 
-/// Saturating product of the local extents and the element size.
-static int64_t localBytes(const TensorInfo &tensor, const Layout &layout,
-                          const MeshShape &mesh) {
+int64_t localBytes(const TensorInfo &tensor, const Layout &layout,
+                   const MeshShape &mesh) {
   int64_t bytes = tensor.elementBytes;
   for (int64_t extent : layout.localShape(tensor.shape, mesh))
     if (__builtin_mul_overflow(bytes, extent, &bytes))
@@ -78,42 +77,35 @@ static Traffic trafficOf(const TensorInfo &tensor, Transfer transfer,
                          const Layout &to, const MeshShape &mesh,
                          const Machine &machine) {
   Traffic result;
-  result.transfer = transfer;
   int64_t ranks = 1;
   for (int axis : axes)
     ranks *= mesh.axes[axis].size;
+  if (ranks == 1)
+    return result;
+  result.transfer = transfer;
+  if (collectiveName(transfer).empty())
+    return result;
   std::vector<int> group(axes.begin(), axes.end());
-  int64_t local = localBytes(tensor, from, mesh),
-          after = localBytes(tensor, to, mesh);
-  auto share = [&](int64_t full) { // (n-1)/n of it
-    return static_cast<int64_t>(static_cast<__int128>(full) * (ranks - 1) /
-                                ranks);
+  int64_t local = localBytes(tensor, from, mesh), full = times(local, ranks);
+  auto share = [&](int64_t bytes) { // (n-1)/n of it
+    return static_cast<int64_t>(
+        (static_cast<__int128>(bytes) * (ranks - 1) + ranks - 1) / ranks);
   };
+  result.bytes = local;
   switch (transfer) {
-  case Transfer::None:
-  case Transfer::Slice:
-  case Transfer::Pad:
-  case Transfer::Root:
-    break;
   case Transfer::AllReduce:
-    result.bytes = local;
     result.wireBytes = share(times(2, local));
     result.time = allReduce(machine, group, local);
     break;
-  case Transfer::AllGather: {
-    int64_t full = times(local, ranks);
-    result.bytes = local;
+  case Transfer::AllGather:
     result.wireBytes = share(full);
     result.time = allGather(machine, group, full);
     break;
-  }
-  case Transfer::ReduceScatter: {
-    int64_t full = times(after, ranks);
-    result.bytes = full;
-    result.wireBytes = share(full);
-    result.time = reduceScatter(machine, group, full);
+  case Transfer::ReduceScatter:
+    result.wireBytes = share(local);
+    result.time = reduceScatter(machine, group,
+                                times(localBytes(tensor, to, mesh), ranks));
     break;
-  }
   case Transfer::AllToAll: {
     // A rank sends `ranks` pieces, cut like the result in the new dimension and
     // like the operand in the old one.
@@ -122,14 +114,15 @@ static Traffic trafficOf(const TensorInfo &tensor, Transfer transfer,
     int64_t piece = tensor.elementBytes;
     for (auto [a, b] : llvm::zip_equal(in, out))
       piece = times(piece, std::min(a, b));
-    result.bytes = times(piece, ranks);
-    result.wireBytes = share(result.bytes);
-    result.time = allToAll(machine, group, times(result.bytes, ranks));
+    result.wireBytes = share(local);
+    result.time = allToAll(machine, group, times(times(piece, ranks), ranks));
     break;
   }
   case Transfer::Permute:
-    result.bytes = result.wireBytes = local;
-    result.time = permute(machine, group, times(local, ranks));
+    result.wireBytes = local;
+    result.time = permute(machine, group, full);
+    break;
+  default:
     break;
   }
   return result;

@@ -107,6 +107,11 @@ std::optional<Transfer> transferBetween(Kind from, Kind to);
 /// "all_reduce", "all_gather", ...; "" for what stays on the rank.
 llvm::StringRef collectiveName(Transfer transfer);
 
+/// Bytes of a rank's block, with its padding (saturating): the payload that the
+/// rank contributes to a collective on the tensor.
+int64_t localBytes(const TensorInfo &tensor, const Layout &layout,
+                   const MeshShape &mesh);
+
 } // namespace mtp::plan
 
 #endif // MTP_COMPILER_PLAN_CONVERSIONS_H

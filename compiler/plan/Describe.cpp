@@ -3,6 +3,7 @@
 //===- Describe.cpp - what a plan costs and does
 //---------------------------===//
 #include "compiler/plan/Plan.h"
+#include "dialects/spmd/SpmdDialect.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -53,9 +54,8 @@ static std::string userName(OpOperand &use) {
   return valueName(use.getOwner()->getResult(0));
 }
 
-static std::string reasonFor(const ConversionStep &step, Transfer transfer,
-                             bool backward, StringRef value, StringRef user,
-                             StringRef axis) {
+static std::string reasonFor(Transfer transfer, bool backward, StringRef value,
+                             StringRef user, StringRef axis) {
   std::string quoted = ("'" + value + "'").str();
   switch (transfer) {
   case Transfer::AllReduce:
@@ -76,7 +76,7 @@ static std::string reasonFor(const ConversionStep &step, Transfer transfer,
   case Transfer::Permute:
     return quoted + " has its blocks on other ranks for '" + user.str() + "'";
   default:
-    return step.name.str();
+    return "";
   }
 }
 
@@ -117,7 +117,7 @@ static void addCollectives(func::FuncOp function,
           mine.bytes = traffic.bytes;
           mine.wireBytes = traffic.wireBytes;
           mine.time = traffic.time;
-          mine.reason = reasonFor(step, traffic.transfer, backward, mine.value,
+          mine.reason = reasonFor(traffic.transfer, backward, mine.value,
                                   mine.node, mine.axis);
           plan.collectives.push_back(std::move(mine));
         };
@@ -218,6 +218,65 @@ LogicalResult describe(func::FuncOp function, Plan &plan,
   }
   addCollectives(function, *realization, conversions, plan);
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// What the typed module is going to move
+//===----------------------------------------------------------------------===//
+
+/// The first use of `value` that is no conversion itself; null if there is
+/// none.
+static OpOperand *firstUse(Value value) {
+  OpOperand *first = nullptr;
+  for (OpOperand &use : value.getUses()) {
+    OpOperand *mine = isa<ConversionOpInterface>(use.getOwner())
+                          ? firstUse(use.getOwner()->getResult(0))
+                          : &use;
+    if (mine &&
+        (!first ||
+         mine->getOwner()->getBlock() != first->getOwner()->getBlock() ||
+         mine->getOwner()->isBeforeInBlock(first->getOwner())))
+      first = mine;
+  }
+  return first;
+}
+
+void predictCollectives(ModuleOp module) {
+  Builder builder(module.getContext());
+  module.walk([&](ConversionOpInterface op) {
+    StringRef kind = collectiveName(op.getTransfer());
+    Value input = op->getOperand(0);
+    auto type = cast<RankedTensorType>(input.getType());
+    MeshOp meshOp = lookupMesh(op, layoutOf(type).getMesh());
+    if (kind.empty() || op->hasAttr(spmd::names::predictedBytes) || !meshOp)
+      return;
+    MeshShape mesh = meshOp.getShape();
+    auto layout = toLayout(op, type, mesh);
+    if (failed(layout))
+      return;
+    std::string axes;
+    for (Attribute axis : op.getAxes())
+      axes += (axes.empty() ? "" : ",") + cast<StringAttr>(axis).str();
+    while (auto before = input.getDefiningOp<ConversionOpInterface>())
+      input = before->getOperand(0);
+    OpOperand *use = firstUse(op->getResult(0));
+    auto phase = op->getAttrOfType<StringAttr>(spmd::names::phase);
+    bool backward = phase && phase.getValue() == "backward";
+    std::string value = valueName(input),
+                user = use ? userName(*use) : std::string();
+    auto set = [&](StringRef name, Attribute attr) {
+      if (!op->hasAttr(name))
+        op->setAttr(name, attr);
+    };
+    set(spmd::names::node, builder.getStringAttr(value));
+    set(spmd::names::reason,
+        builder.getStringAttr(
+            reasonFor(op.getTransfer(), backward, value, user, axes)));
+    set(spmd::names::predictedCount, builder.getI64IntegerAttr(1));
+    set(spmd::names::predictedBytes,
+        builder.getI64IntegerAttr(
+            localBytes(tensorInfo(input, true), *layout, mesh)));
+  });
 }
 
 } // namespace mtp::plan

@@ -112,6 +112,11 @@ loadPlan(mlir::ModuleOp module,
 /// typed afterwards: every tensor type in @main carries a layout.
 mlir::LogicalResult applyPlan(mlir::ModuleOp module, const Plan &plan);
 
+/// Gives every conversion of a typed module that moves bytes between ranks what
+/// is known of it before partition: the converted value, the reason, and the
+/// count and bytes that the runtime is going to count.
+void predictCollectives(mlir::ModuleOp module);
+
 /// Tables for people: weights, collectives, what stayed whole.
 std::string explainText(const Plan &plan);
 nlohmann::json explainJson(const Plan &plan);

@@ -305,16 +305,18 @@ TEST_F(PlanTest, RandomPlansAreWellTyped) {
 }
 
 TEST_F(PlanTest, AppliedCollectivesAreThePredictedOnes) {
-  for (const char *mesh : {"tp=2", "tp=3", "dp=2,tp=2"})
+  for (const char *mesh : {"tp=2", "tp=3", "tp=4", "dp=2,tp=2"})
     for (uint64_t seed = 0; seed < 10; ++seed) {
-      parse(gpt({.layers = 1}));
+      parse(gpt({.layers = 1, .keyHeads = 2}));
       Plan plan = seed == 0 ? choose(mesh) : random(mesh, seed);
       ASSERT_TRUE(succeeded(applyPlan(*module, plan)));
       ASSERT_TRUE(succeeded(mlir::verify(*module)));
-      std::map<std::string, int> predicted, found;
+      predictCollectives(*module);
+      std::multiset<std::string> predicted, found;
       for (const PredictedCollective &c : plan.collectives)
         if (c.phase == "forward")
-          ++predicted["mtp." + c.op + " " + c.axis];
+          predicted.insert("mtp." + c.op + " " + c.axis + " of " + c.value +
+                           ", bytes " + std::to_string(c.bytes));
       module->walk([&](ConversionOpInterface op) {
         if (collectiveName(op.getTransfer()).empty())
           return;
@@ -322,7 +324,11 @@ TEST_F(PlanTest, AppliedCollectivesAreThePredictedOnes) {
         for (mlir::Attribute axis : op.getAxes())
           axes += (axes.empty() ? "" : ",") +
                   mlir::cast<mlir::StringAttr>(axis).str();
-        ++found[op->getName().getStringRef().str() + " " + axes];
+        auto bytes = op->getAttrOfType<mlir::IntegerAttr>("predicted_bytes");
+        auto node = op->getAttrOfType<mlir::StringAttr>("node");
+        ASSERT_TRUE(bytes && node);
+        found.insert(op->getName().getStringRef().str() + " " + axes + " of " +
+                     node.str() + ", bytes " + std::to_string(bytes.getInt()));
       });
       EXPECT_EQ(found, predicted) << mesh << " " << seed;
     }
