@@ -63,8 +63,10 @@ def MtpConvertPrecision : Pass<"mtp-convert-precision", "::mlir::ModuleOp"> {
     %y = mtp.matmul %r, %w : (tensor<8x64xbf16>, tensor<64x256xbf16>) -> tensor<8x256xf32>
     ```
   }];
-  let options = [Option<"precision", "precision", "std::string", "\"f32\"",
-                        "f32, f64, bf16 or f16">];
+  let options = [
+    Option<"precision", "precision", "std::string", "\"f32\"", "f32, f64, bf16 or f16">,
+    Option<"masterWeights", "master-weights", "bool", "false",
+           "Weights are loaded as they are stored and rounded in the program: training updates them">];
 }
 
 def MtpPartition : Pass<"mtp-partition", "::mlir::ModuleOp"> {
@@ -230,6 +232,148 @@ def MtpApplyPlan : Pass<"mtp-apply-plan", "::mlir::ModuleOp"> {
     Option<"pins", "pin", "std::string", [{""}], "VALUE=LAYOUT; several are split at semicolons">,
     Option<"explain", "explain", "bool", "false", "Print the plan to standard error">];
   let dependentDialects = ["::mtp::MtpDialect"];
+}
+
+def MtpExpandDropout : Pass<"mtp-expand-dropout", "::mlir::ModuleOp"> {
+  let summary = "Replace dropout by random bits and a selection, or by the identity.";
+  let description = [{
+    `mode=model` follows each op's `training`, `on` takes all as active, `off` none.
+    The bits of an element are a function of the scalars "mtp.seed" and "mtp.step"
+    (arguments of @main, added where they are missing), the op's stream and the
+    element's position, the same on any mesh. With `accumulate` the position is that
+    in the batch of all micro-batches, of which "mtp.micro_batch" is the number.
+
+    ```mlir
+    func.func @main(%x: tensor<2x8xf32>) -> tensor<2x8xf32> {
+      %y, %m = mtp.dropout %x {ratio = 0.5 : f64, stream = 3 : i64, training} : (tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xi1>)
+    ```
+    becomes
+    ```mlir
+    func.func @main(%x: tensor<2x8xf32>, %seed: tensor<i64> {mtp.name = "mtp.seed"}, ...) -> tensor<2x8xf32> {
+      %i = mtp.iota dim 0 : tensor<2x1xi64>
+      ... // %index = position of the element
+      %r = mtp.philox %index, %seed, %step {stream = 3 : i64} : (tensor<2x8xi64>, tensor<i64>, tensor<i64>) -> tensor<2x8xi64>
+      %m = mtp.compare lt %r, %threshold : (tensor<2x8xi64>, tensor<i64>) -> tensor<2x8xi1>
+      %s = mtp.mul %x, %two : (tensor<2x8xf32>, tensor<f32>) -> tensor<2x8xf32>
+      %y = mtp.select %m, %s, %zero : (tensor<2x8xi1>, tensor<2x8xf32>, tensor<f32>) -> tensor<2x8xf32>
+    ```
+  }];
+  let options = [Option<"mode", "mode", "std::string", [{"model"}], "model, on or off">,
+                 Option<"accumulate", "accumulate", "bool", "false", "Several micro-batches make a step">];
+}
+
+def MtpAddLoss : Pass<"mtp-add-loss", "::mlir::ModuleOp"> {
+  let summary = "Make the loss the result of @main.";
+  let description = [{
+    `loss` is `cross_entropy:logits=NAME,labels=NAME[,ignore_index=N][,label_smoothing=X]`,
+    `mse:prediction=NAME,target=NAME`, `output:NAME`, or `@FILE.json` with the same
+    keys. Labels and targets become arguments, and so does "mtp.label_count", the
+    number of terms of the mean over all micro-batches. The cross entropy is written
+    in open ops, so that logits with a cut vocabulary need three reductions of
+    a number a row. The loss is the first result, with the attribute `mtp.loss`; other
+    results stay with `keep-outputs` only. Arguments named by `input-gradients` get
+    `mtp.wants_gradient`.
+
+    ```mlir
+    func.func @main(%x: ...) -> (tensor<4x8xf32> {mtp.name = "logits"})
+    ```
+    with `loss=cross_entropy:logits=logits,labels=labels` becomes
+    ```mlir
+    func.func @main(%x: ..., %labels: tensor<4xi64> {mtp.name = "labels"}, %n: tensor<f32> {mtp.name = "mtp.label_count"}) -> (tensor<f32> {mtp.loss, mtp.name = "mtp.loss"})
+    ```
+  }];
+  let options = [
+    Option<"loss", "loss", "std::string", [{""}], "The loss, as mtp-run --loss has it">,
+    Option<"labelType", "label-type", "std::string", [{"i64"}], "i64 or i32">,
+    Option<"lossScale", "loss-scale", "bool", "false", "Multiply the differentiated loss by mtp.loss_scale">,
+    Option<"keepOutputs", "keep-outputs", "bool", "false", "Keep the outputs of the model as further results">,
+    ListOption<"inputGradients", "input-gradients", "std::string", "Inputs whose gradient is wanted">];
+}
+
+def MtpMarkTrainable : Pass<"mtp-mark-trainable", "::mlir::ModuleOp"> {
+  let summary = "Mark the stored tensors that training changes.";
+  let description = [{
+    Trainable initializers (compiler/plan/Trainable.h) get `trainable`, and each
+    piece of them that the program loads gets `mtp.trainable = N`, N being its number.
+    An element belongs to one piece: if recipes overlap or leave elements out, they
+    become ops on one piece that is the whole initializer. `tie=A,B` or
+    `tie=A,B:transposed` makes B's uses read A.
+
+    ```mlir
+    %a = mtp.parameter @w recipe [#mtp.step<"slice", [0, 0, 4]>] : tensor<4x8xf32>
+    %b = mtp.parameter @w : tensor<16x8xf32>
+    ```
+    becomes
+    ```mlir
+    %b = mtp.parameter @w {mtp.trainable = 0 : i64} : tensor<16x8xf32>
+    %a = mtp.strided_slice %b dim 0 start 0 step 1 : (tensor<16x8xf32>) -> tensor<4x8xf32>
+    ```
+  }];
+  let options = [
+    ListOption<"freeze", "freeze", "std::string", "Globs of names that are not trained">,
+    ListOption<"trainOnly", "train-only", "std::string", "Globs of the only names that are trained">,
+    ListOption<"tie", "tie", "std::string", "A,B or A,B:transposed, one entry each; split at ';' in text">];
+}
+
+def MtpShardStates : Pass<"mtp-shard-states", "::mlir::ModuleOp"> {
+  let summary = "Store trained parameters in blocks over the data parallel axis (ZeRO).";
+  let description = [{
+    With `zero=3` a trained parameter that is invariant on `axis` is stored cut by it,
+    minor-most in the dimension that pads least, and gathered where it is used; the
+    conjugate scatters its gradient. Stages 1 and 2 cut states and gradients only,
+    which mtp-add-optimizer does.
+
+    ```mlir
+    %w = mtp.parameter @w {mtp.trainable = 0 : i64} : tensor<8x4xf32, #mtp.layout<@mesh>>
+    %r = mtp.copy_to %w ["dp"] : (tensor<8x4xf32, #mtp.layout<@mesh>>) -> tensor<8x4xf32, #mtp.layout<@mesh, dp = R>>
+    ```
+    becomes
+    ```mlir
+    %w = mtp.parameter @w {mtp.trainable = 0 : i64} : tensor<8x4xf32, #mtp.layout<@mesh, dp = S(0)>>
+    %r = mtp.all_gather %w ["dp"] : (tensor<8x4xf32, #mtp.layout<@mesh, dp = S(0)>>) -> tensor<8x4xf32, #mtp.layout<@mesh, dp = R>>
+    ```
+  }];
+  let options = [
+    Option<"zero", "zero", "int64_t", "0", "Stage: 0, 1, 2 or 3">,
+    Option<"axis", "axis", "std::string", [{"dp"}], "Mesh axis that cuts states">];
+}
+
+def MtpAddOptimizer : Pass<"mtp-add-optimizer", "::mlir::ModuleOp"> {
+  let summary = "Turn gradients into an update of parameters and optimizer states.";
+  let description = [{
+    Gradients (results with `mtp.gradient_of = N`) become one global norm in which
+    every element counts once, a clipping coefficient, and the step of torch's SGD or
+    AdamW, written to the stored tensors. Scalars that change from step to step are
+    arguments. Results that remain: the loss and "mtp.grad_norm".
+
+    ```mlir
+    func.func @main(...) -> (tensor<f32> {mtp.loss}, tensor<8x4xf32> {mtp.gradient_of = 0 : i64})
+    ```
+    with `optimizer=sgd` becomes (layouts left out)
+    ```mlir
+    func.func @main(..., %rate: tensor<f32> {mtp.name = "mtp.learning_rate"}) -> (tensor<f32> {mtp.loss}, tensor<f32> {mtp.name = "mtp.grad_norm"}) {
+      ...
+      %step = mtp.mul %g, %rate : (tensor<8x4xf32>, tensor<f32>) -> tensor<8x4xf32>
+      %new = mtp.sub %w, %step : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+      mtp.store %new to %w : tensor<8x4xf32>, tensor<8x4xf32>
+    ```
+    With `accumulate` above 1, @main adds gradients to states "accumulator" and a
+    second function @update does the rest.
+  }];
+  let options = [
+    Option<"optimizer", "optimizer", "std::string", [{"adamw"}], "sgd or adamw">,
+    Option<"momentum", "momentum", "double", "0", "Of sgd">,
+    Option<"weightDecay", "weight-decay", "double", "0", "Of all trained parameters">,
+    Option<"beta1", "beta1", "double", "0.9", "Of adamw">,
+    Option<"beta2", "beta2", "double", "0.999", "Of adamw">,
+    Option<"eps", "eps", "double", "1e-8", "Of adamw">,
+    Option<"clipNorm", "clip-norm", "double", "0", "Largest norm of the gradient; 0: any">,
+    Option<"zero", "zero", "int64_t", "0", "Stage: 0, 1, 2 or 3">,
+    Option<"axis", "axis", "std::string", [{"dp"}], "Mesh axis that cuts states">,
+    Option<"accumulate", "accumulate", "int64_t", "1", "Micro-batches of a step">,
+    Option<"lossScale", "loss-scale", "bool", "false", "Gradients are multiplied by mtp.loss_scale">,
+    Option<"keepGradients", "keep-gradients", "bool", "false",
+           "Store gradients, before clipping, in states \"gradient\"">];
 }
 
 #endif // MTP_PASSES_TD

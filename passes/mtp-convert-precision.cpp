@@ -67,13 +67,15 @@ private:
   FloatType f64;
 };
 
-/// `value` in the element type `narrow`; a weight is loaded in it.
-Value narrowed(OpBuilder &builder, Location loc, Value value,
-               FloatType narrow) {
+/// `value` in the element type `narrow`; a weight is loaded in it, unless
+/// training updates it (`masterWeights`).
+Value narrowed(OpBuilder &builder, Location loc, Value value, FloatType narrow,
+               bool masterWeights) {
   auto type = cast<RankedTensorType>(value.getType());
   auto result =
       RankedTensorType::get(type.getShape(), narrow, type.getEncoding());
-  if (auto parameter = value.getDefiningOp<mtp::ParameterOp>()) {
+  auto parameter = value.getDefiningOp<mtp::ParameterOp>();
+  if (parameter && !masterWeights) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfter(parameter);
     return mtp::ParameterOp::create(builder, parameter.getLoc(), result,
@@ -84,7 +86,7 @@ Value narrowed(OpBuilder &builder, Location loc, Value value,
 }
 
 /// Rounds the operands of f32 products, each value once.
-void narrowProducts(ModuleOp module, FloatType narrow) {
+void narrowProducts(ModuleOp module, FloatType narrow, bool masterWeights) {
   OpBuilder builder(module.getContext());
   llvm::DenseMap<Value, Value> done;
   SmallVector<Value> replaced;
@@ -97,7 +99,8 @@ void narrowProducts(ModuleOp module, FloatType narrow) {
       Value &rounded = done[operand.get()];
       if (!rounded) {
         builder.setInsertionPointAfterValue(operand.get());
-        rounded = narrowed(builder, product.getLoc(), operand.get(), narrow);
+        rounded = narrowed(builder, product.getLoc(), operand.get(), narrow,
+                           masterWeights);
         replaced.push_back(operand.get());
       }
       operand.set(rounded);
@@ -121,7 +124,8 @@ public:
       return narrowProducts(getOperation(),
                             precision == "f16"
                                 ? FloatType(Float16Type::get(context))
-                                : FloatType(BFloat16Type::get(context)));
+                                : FloatType(BFloat16Type::get(context)),
+                            masterWeights);
     if (precision != "f32") {
       getOperation().emitError()
           << "precision '" << precision << "' is none of f32, f64, bf16, f16";

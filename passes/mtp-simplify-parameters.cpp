@@ -36,6 +36,12 @@ bool isForProducts(Operation *op) {
          llvm::all_of(op->getUsers(), llvm::IsaPred<MatMulOp>);
 }
 
+/// Pieces that are trained are settled (mtp-mark-trainable): an element of the
+/// weight belongs to one of them.
+bool isTrained(ParameterOp parameter) {
+  return parameter->hasAttr("mtp.trainable");
+}
+
 /// An op on a weight -> a step of the weight's recipe.
 template <typename Op> struct IntoRecipe : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
@@ -43,7 +49,7 @@ template <typename Op> struct IntoRecipe : OpRewritePattern<Op> {
                                 PatternRewriter &rewriter) const override {
     auto parameter = op.getInput().template getDefiningOp<ParameterOp>();
     RecipeStepAttr step = parameter ? stepOf(op) : nullptr;
-    if (!step || isForProducts(op))
+    if (!step || isForProducts(op) || isTrained(parameter))
       return failure();
     SmallVector<Attribute> recipe(parameter.getRecipe().getValue());
     recipe.push_back(step);
@@ -60,7 +66,7 @@ struct ConvertIntoLoad : OpRewritePattern<ConvertOp> {
   LogicalResult matchAndRewrite(ConvertOp op,
                                 PatternRewriter &rewriter) const override {
     auto parameter = op.getInput().getDefiningOp<ParameterOp>();
-    if (!parameter)
+    if (!parameter || isTrained(parameter))
       return failure();
     auto initializer = SymbolTable::lookupNearestSymbolFrom<InitializerOp>(
         parameter, parameter.getSourceAttr());

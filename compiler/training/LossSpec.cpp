@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/training/LossSpec.h"
+
+#include <nlohmann/json.hpp>
+
+#include <charconv>
+#include <fstream>
+#include <map>
+#include <set>
+
+using namespace mtp;
+using nlohmann::json;
+
+namespace {
+
+/// Ends reading; caught in parseLoss.
+struct Wrong {
+  std::string reason;
+};
+
+using Keys = std::map<std::string, std::string>;
+
+std::string number(double value) { return json(value).dump(); }
+
+template <typename T>
+T toNumber(const std::string &key, const std::string &text) {
+  T value{};
+  auto [end, code] =
+      std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size())
+    throw Wrong{key + " '" + text + "' is not a number"};
+  return value;
+}
+
+std::string take(Keys &keys, const std::string &kind, const std::string &key) {
+  auto found = keys.find(key);
+  if (found == keys.end() || found->second.empty())
+    throw Wrong{kind + " needs " + key + "=NAME"};
+  std::string value = found->second;
+  keys.erase(found);
+  return value;
+}
+
+LossSpec fromKeys(const std::string &kind, Keys keys) {
+  LossSpec loss;
+  if (kind == "cross_entropy") {
+    loss.output = take(keys, kind, "logits");
+    loss.labels = take(keys, kind, "labels");
+    if (keys.count("ignore_index"))
+      loss.ignoreIndex =
+          toNumber<int64_t>("ignore_index", take(keys, kind, "ignore_index"));
+    if (keys.count("label_smoothing"))
+      loss.labelSmoothing = toNumber<double>(
+          "label_smoothing", take(keys, kind, "label_smoothing"));
+    if (!(loss.labelSmoothing >= 0 && loss.labelSmoothing <= 1))
+      throw Wrong{"label_smoothing is " + number(loss.labelSmoothing) +
+                  ", must be from 0 to 1"};
+  } else if (kind == "mse") {
+    loss.kind = LossSpec::Kind::MeanSquare;
+    loss.output = take(keys, kind, "prediction");
+    loss.labels = take(keys, kind, "target");
+  } else if (kind == "output") {
+    loss.kind = LossSpec::Kind::Output;
+    loss.output = take(keys, kind, "output");
+  } else {
+    throw Wrong{"'" + kind +
+                "' is no loss; there are cross_entropy, mse and output"};
+  }
+  if (!keys.empty())
+    throw Wrong{kind + " has no '" + keys.begin()->first + "'"};
+  return loss;
+}
+
+LossSpec fromText(const std::string &text) {
+  size_t colon = text.find(':');
+  std::string kind = text.substr(0, colon);
+  std::string rest = colon == std::string::npos ? "" : text.substr(colon + 1);
+  if (kind == "output")
+    return fromKeys(kind, {{"output", rest}});
+  Keys keys;
+  for (size_t begin = 0; begin < rest.size();) {
+    size_t end = std::min(rest.find(',', begin), rest.size());
+    std::string entry = rest.substr(begin, end - begin);
+    size_t equals = entry.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw Wrong{"'" + entry +
+                  "' is not of the form KEY=VALUE; names with ',' or '=' need "
+                  "@FILE.json"};
+    if (!keys.emplace(entry.substr(0, equals), entry.substr(equals + 1)).second)
+      throw Wrong{"'" + entry.substr(0, equals) + "' is given twice"};
+    begin = end + 1;
+  }
+  return fromKeys(kind, std::move(keys));
+}
+
+LossSpec fromFile(const std::string &path) {
+  std::ifstream stream(path);
+  if (!stream)
+    throw Wrong{"cannot read " + path};
+  json file = json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  if (!file.is_object() || !file.contains("kind") || !file["kind"].is_string())
+    throw Wrong{path + " is not a JSON object with a text 'kind'"};
+  if (file.value("reduction", json("mean")) != "mean")
+    throw Wrong{path + ": the reduction is 'mean', no other"};
+  Keys keys;
+  for (auto &[key, value] : file.items()) {
+    if (key == "kind" || key == "reduction")
+      continue;
+    if (!value.is_string() && !value.is_number())
+      throw Wrong{path + ": '" + key + "' is neither text nor a number"};
+    keys[key] = value.is_string() ? value.get<std::string>() : value.dump();
+  }
+  return fromKeys(file["kind"], std::move(keys));
+}
+
+} // namespace
+
+bool mtp::parseLoss(const std::string &text, LossSpec &loss,
+                    std::string &error) {
+  try {
+    loss = !text.empty() && text[0] == '@' ? fromFile(text.substr(1))
+                                           : fromText(text);
+    return true;
+  } catch (const Wrong &wrong) {
+    error = wrong.reason;
+    return false;
+  }
+}
+
+std::string LossSpec::text() const {
+  switch (kind) {
+  case Kind::Output:
+    return "output:" + output;
+  case Kind::MeanSquare:
+    return "mse:prediction=" + output + ",target=" + labels;
+  case Kind::CrossEntropy:
+    break;
+  }
+  std::string all = "cross_entropy:logits=" + output + ",labels=" + labels;
+  if (ignoreIndex != -100)
+    all += ",ignore_index=" + std::to_string(ignoreIndex);
+  if (labelSmoothing != 0)
+    all += ",label_smoothing=" + number(labelSmoothing);
+  return all;
+}
