@@ -3,7 +3,7 @@
 //===- MtpDialect.cpp - the graph dialect
 //----------------------------------===//
 
-#include "dialects/mtp/MtpDialect.h"
+#include "dialects/mtp/Gradient.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -28,4 +28,5 @@ void MtpDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/mtp/MtpOps.cpp.inc"
       >();
+  registerGradients(getContext());
 }

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/mtp/CaseSearch.h"
 #include "dialects/mtp/MtpDialect.h"
-#include "dialects/mtp/Strategy.h"
 
 using namespace mlir;
 using namespace mtp;
@@ -62,149 +62,17 @@ private:
 
   /// One legal case per axis, then all axes together.
   LogicalResult verifyCases() {
-    SmallVector<SmallVector<AxisCase, 2>> candidates;
-    SmallVector<AxisCase, 8> all = enumerateCases(rule);
-    for (int axis = 0; axis < mesh.size(); ++axis) {
-      auto &fits = candidates.emplace_back();
-      for (AxisCase c : all)
-        if (fitsAxis(c, axis))
-          for (int64_t unit : unitsOf(c)) {
-            fits.push_back(c);
-            fits.back().unit = unit;
-          }
-      if (fits.empty())
-        return explain(axis);
-    }
-    SmallVector<AxisCase> chosen(mesh.size());
-    std::string why;
-    if (anyCombinationFits(candidates, 0, chosen, why))
+    SmallVector<std::optional<Layout>> required(results.begin(), results.end());
+    CaseSearch search(op, rule, mesh, operands, required);
+    if (search.run())
       return success();
+    if (search.unfitAxis)
+      return explain(*search.unfitAxis);
     InFlightDiagnostic diagnostic = op->emitOpError()
                                     << "the layouts do not fit together";
-    if (!why.empty())
-      diagnostic << ": " << why;
+    if (!search.why.empty())
+      diagnostic << ": " << search.why;
     return diagnostic;
-  }
-
-  /// Units, in elements of the factor, that the tensors' layouts may mean.
-  SmallVector<int64_t, 2> unitsOf(AxisCase c) {
-    SmallVector<int64_t, 2> units{1};
-    if (c.row != AxisCase::Row::Sharded)
-      return units;
-    auto collect = [&](const TensorFactors &tensor, const Layout &layout) {
-      for (auto [factors, cut] : llvm::zip_equal(tensor, layout.dims)) {
-        if (!llvm::is_contained(factors, c.index))
-          continue;
-        int64_t inner = 1;
-        for (int factor : llvm::reverse(factors)) {
-          if (factor == c.index)
-            break;
-          inner *= rule.factors[factor].size;
-        }
-        if (inner > 0 && cut.unit % inner == 0 &&
-            !llvm::is_contained(units, cut.unit / inner))
-          units.push_back(cut.unit / inner);
-      }
-    };
-    for (auto [factors, layout] : llvm::zip_equal(rule.operands, operands))
-      collect(factors, layout);
-    for (auto [factors, layout] : llvm::zip_equal(rule.results, results))
-      collect(factors, layout);
-    return units;
-  }
-
-  /// The states on one axis, without order and units.
-  bool fitsAxis(AxisCase c, int axis) {
-    SmallVector<AxisCase> cases(mesh.size(),
-                                AxisCase{AxisCase::Row::Replicated, 0});
-    cases[axis] = c;
-    auto strategy = combineLoose(cases, axis);
-    if (!strategy)
-      return false;
-    for (auto [index, want] : llvm::enumerate(strategy->operands))
-      if (!acceptsOn(op->getOperand(index), operands[index], want, axis))
-        return false;
-    for (auto [index, want] : llvm::enumerate(strategy->results))
-      if (results[index].states[axis] != want.states[axis])
-        return false;
-    return true;
-  }
-
-  /// Like combine, but a factor behind a major one counts as reachable: other
-  /// axes may cut the major one.
-  std::optional<Strategy> combineLoose(ArrayRef<AxisCase> cases, int axis) {
-    Strategy strategy;
-    AxisCase c = cases[axis];
-    auto state = [&](const TensorFactors &factors, Kind rest) {
-      Layout layout(mesh.size(), factors.size());
-      layout.states[axis] = {rest, -1};
-      if (c.row == AxisCase::Row::Sharded)
-        for (auto [dim, dimFactors] : llvm::enumerate(factors))
-          if (llvm::is_contained(dimFactors, c.index)) {
-            layout.states[axis] = {Kind::I, -1};
-            layout.shard(axis, dim);
-          }
-      return layout;
-    };
-    for (auto [index, factors] : llvm::enumerate(rule.operands))
-      strategy.operands.push_back(state(factors, operandKind(rule, c, index)));
-    for (const TensorFactors &factors : rule.results)
-      strategy.results.push_back(state(factors, resultKind(rule, c)));
-    return strategy;
-  }
-
-  static bool acceptsOn(Value value, const Layout &have, const Layout &want,
-                        int axis) {
-    Layout a = want, b = want;
-    a.states[axis] = have.states[axis];
-    a.dims = b.dims; // compare the state only
-    return accepts(value, a, b);
-  }
-
-  bool anyCombinationFits(ArrayRef<SmallVector<AxisCase, 2>> candidates,
-                          int axis, SmallVectorImpl<AxisCase> &chosen,
-                          std::string &why) {
-    if (axis < mesh.size()) {
-      for (AxisCase c : candidates[axis]) {
-        chosen[axis] = c;
-        if (anyCombinationFits(candidates, axis + 1, chosen, why))
-          return true;
-      }
-      return false;
-    }
-    auto strategy = combine(op, rule, chosen, mesh, &why, nesting());
-    if (!strategy)
-      return false;
-    for (auto [index, want] : llvm::enumerate(strategy->operands))
-      if (!accepts(op->getOperand(index), operands[index], want)) {
-        why = "operand " + std::to_string(index) + " should be <" +
-              want.text(mesh) + ">";
-        return false;
-      }
-    for (auto [index, want] : llvm::enumerate(strategy->results))
-      if (results[index] != want) {
-        why = "result " + std::to_string(index) + " should be <" +
-              want.text(mesh) + ">";
-        return false;
-      }
-    return true;
-  }
-
-  /// Order of axes as the tensors nest them, major first.
-  SmallVector<int> nesting() {
-    SmallVector<int> order;
-    auto add = [&](int axis) {
-      if (!llvm::is_contained(order, axis))
-        order.push_back(axis);
-    };
-    for (auto *layouts : {&operands, &results})
-      for (const Layout &layout : *layouts)
-        for (const DimCut &cut : layout.dims)
-          if (cut.axes.size() > 1)
-            llvm::for_each(cut.axes, add);
-    for (int axis = 0; axis < mesh.size(); ++axis)
-      add(axis);
-    return order;
   }
 
   /// Says which rule an axis breaks.
