@@ -25,8 +25,8 @@ inline constexpr uint32_t Field =
     200000; ///< 9 raw_data, 4 float_data, 10 double_data
 inline constexpr uint32_t Offset = 200001; ///< bytes from the start of the file
 inline constexpr uint32_t Length = 200002; ///< bytes
-/// Smaller payloads stay in the skeleton.
-inline constexpr uint64_t Least = 1024;
+/// Smaller payloads stay in the skeleton: none, weights never are literals.
+inline constexpr uint64_t Least = 1;
 } // namespace payload
 
 /// The skeleton of the ModelProto in `data`. On failure returns false and says
