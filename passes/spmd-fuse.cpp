@@ -32,6 +32,9 @@ struct SpmdFusePass : mtp::impl::SpmdFuseBase<SpmdFusePass> {
       if (func.isDeclaration() || !func.getBody().hasOneBlock())
         continue;
       Block &block = func.getBody().front();
+      // A kernel may then hold values that are stored.
+      for (auto store : llvm::to_vector(block.getOps<spmd::StoreOp>()))
+        store->moveBefore(block.getTerminator());
       eraseUnused(block);
       // There are no gradients any more: these are identities.
       for (Operation &op : llvm::make_early_inc_range(block))

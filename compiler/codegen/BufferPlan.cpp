@@ -8,14 +8,12 @@
 using namespace mlir;
 using namespace mtp;
 
-/// The operand whose bytes the op's result is, or null.
-static Value aliasedOperand(Operation *op) {
+Value mtp::aliasedOperand(Operation *op) {
   return isa<ReshapeOp, StopGradientOp, BarrierOp>(op) ? op->getOperand(0)
                                                        : Value();
 }
 
-/// True if an op of the program writes the value.
-static bool isWritten(Value value) {
+bool mtp::isWritten(Value value) {
   Operation *op = value.getDefiningOp();
   return op && !isa<spmd::ParameterOp, spmd::RankValueOp, ConstantOp>(op);
 }
@@ -24,39 +22,19 @@ static bool isWritten(Value value) {
 // Homes
 //===----------------------------------------------------------------------===//
 
-void BufferPlan::copyOutputs(func::FuncOp func) {
-  Operation *terminator = func.getBody().front().getTerminator();
-  OpBuilder builder(terminator);
-  llvm::DenseSet<Value> taken;
-  for (OpOperand &operand : terminator->getOpOperands()) {
-    Value root = operand.get();
-    while (Operation *op = root.getDefiningOp()) {
-      Value aliased = aliasedOperand(op);
-      if (!aliased)
-        break;
-      root = aliased;
-    }
-    if (isWritten(root) && taken.insert(root).second)
-      continue;
-    Value value = operand.get();
-    auto copy = spmd::FusedOp::create(builder, terminator->getLoc(),
-                                      value.getType(), value);
-    mlir::Block &body = copy.getBody().emplaceBlock();
-    body.addArgument(value.getType(), value.getLoc());
-    OpBuilder inner = OpBuilder::atBlockEnd(&body);
-    Value same = StopGradientOp::create(inner, terminator->getLoc(),
-                                        value.getType(), body.getArgument(0));
-    spmd::YieldOp::create(inner, terminator->getLoc(), same);
-    operand.set(copy.getResult(0));
-  }
-}
-
-BufferPlan::BufferPlan(func::FuncOp func) {
+BufferPlan::BufferPlan(func::FuncOp func, Unplaced) {
   mlir::Block &block = func.getBody().front();
   foldAliases(block);
   foldTransposes(block);
   findLives(block);
   reduceInPlace(block);
+}
+
+BufferPlan::BufferPlan(func::FuncOp func) : BufferPlan(func, Unplaced()) {
+  mlir::Block &block = func.getBody().front();
+  for (auto store : block.getOps<spmd::StoreOp>())
+    if (Value from = home(store.getValue()); from != home(store.getStored()))
+      stored[from] = home(store.getStored());
   placeHomes(block);
 }
 
@@ -227,7 +205,7 @@ void BufferPlan::placeHomes(mlir::Block &block) {
       Value owner = home(result);
       auto life = lives.find(owner);
       if (owner != result || !isWritten(owner) || places.contains(owner) ||
-          life == lives.end())
+          stored.contains(owner) || life == lives.end())
         continue;
       values.push_back(owner);
       spans.push_back(

@@ -14,9 +14,14 @@
 //   %a = spmd.all_reduce %z                  home %z, if %z is not read
 //   afterwards
 //
-// Homes that an op of the program writes are owned: they lie in the arena, or
-// in an output if the function returns them. All other homes (inputs,
-// parameters, constants, rank values) lie where the runtime puts them.
+// Homes that an op of the program writes are owned: they lie in the arena, in
+// an output if the function returns them, or in the block of a parameter if an
+// spmd.store puts them there. All other homes (inputs, parameters, constants,
+// rank values) lie where the runtime puts them.
+//
+// What is stored is written where it will be kept, if all that read the old
+// value come before, or if the writer is a kernel that reads the old value
+// element by element (InPlace.h). Otherwise a copy at the end stores it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_CODEGEN_BUFFERPLAN_H
@@ -31,11 +36,12 @@ namespace mtp {
 
 class BufferPlan {
 public:
-  /// Copies every returned value that has no owned home of its own, so that
-  /// each output is written by an op of the program.
-  static void copyOutputs(mlir::func::FuncOp func);
+  /// Makes the function one that can be planned: equal parameters stand once,
+  /// stores at the end; every returned or stored value that cannot lie where it
+  /// has to is copied there; kernels that write in place say so.
+  static void prepare(mlir::func::FuncOp func);
 
-  /// Plans the function; outputs are copied already.
+  /// Plans the function, which is prepared.
   explicit BufferPlan(mlir::func::FuncOp func);
 
   /// The value whose bytes `value` shares.
@@ -44,15 +50,24 @@ public:
   llvm::ArrayRef<int64_t> strides(mlir::Value value) const;
   /// Arena or output of an owned home; nothing for others.
   std::optional<BufferRef> place(mlir::Value home) const;
+  /// The parameter (result of an spmd.parameter) in whose block an owned home
+  /// lies; null for others.
+  mlir::Value parameterOf(mlir::Value home) const {
+    return stored.lookup(home);
+  }
   /// True if nothing is to be done for the op: its result lies in another home.
   bool isFolded(mlir::Operation *op) const { return folded.contains(op); }
   int64_t arenaBytes() const { return bytes; }
 
 private:
+  friend class StorePlacer;
   struct View {
     mlir::Value of;
     llvm::SmallVector<int64_t> strides;
   };
+  struct Unplaced {};
+  /// Homes and lives only.
+  BufferPlan(mlir::func::FuncOp func, Unplaced);
   void foldAliases(mlir::Block &block);
   void foldTransposes(mlir::Block &block);
   void reduceInPlace(mlir::Block &block);
@@ -64,8 +79,18 @@ private:
   llvm::DenseMap<mlir::Value, std::pair<int64_t, int64_t>>
       lives; ///< by home: steps
   llvm::DenseMap<mlir::Value, BufferRef> places;
+  llvm::DenseMap<mlir::Value, mlir::Value> stored; ///< homes to parameters
   int64_t bytes = 0;
 };
+
+/// The operand whose bytes the op's result is, or null.
+mlir::Value aliasedOperand(mlir::Operation *op);
+/// True if an op of the program writes the value.
+bool isWritten(mlir::Value value);
+/// Inserts a kernel that copies `value` before `at`; the copy.
+mlir::Value copyBefore(mlir::Operation *at, mlir::Value value);
+/// Stores write nothing that the function still reads: they move to its end.
+void moveStoresToEnd(mlir::Block &block);
 
 } // namespace mtp
 

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/Kernels.h"
+#include "compiler/codegen/InPlace.h"
 #include "compiler/codegen/ObjectEmitter.h"
 #include "compiler/codegen/emit/EmitterTable.h"
 
@@ -20,7 +21,7 @@ using namespace mlir;
 using namespace mtp;
 
 /// Raised when the same region gives other code.
-static constexpr const char *kCodegenVersion = "1";
+static constexpr const char *kCodegenVersion = "2";
 
 /// Ends a message of a kernel that several nodes share.
 static constexpr const char *kShared = " or one of the same form";
@@ -50,6 +51,8 @@ static func::FuncOp regionOf(Operation *op, ModuleOp module) {
   IRMapping mapping;
   SmallVector<Value> results;
   if (auto fused = dyn_cast<spmd::FusedOp>(op)) {
+    if (Attribute pairs = op->getAttr(kInPlace))
+      func->setAttr(kInPlace, pairs);
     Block &body = fused.getBody().front();
     mapping.map(body.getArguments(), block->getArguments());
     for (Operation &inner : body.without_terminator())

@@ -16,8 +16,9 @@
 // Buffers of a kernel: the operands of the op in order, then its results, each
 // the base address of a row-major local tensor, aligned to its element size
 // (64 bytes are faster). Booleans are bytes 0 or 1. A result may not overlap an
-// operand or another result; operands may overlap each other. A result of
-// spmd.rank_value is passed as the address of the rank's int64.
+// operand or another result, except for the pairs that are in place
+// (InPlace.h); operands may overlap each other. A result of spmd.rank_value is
+// passed as the address of the rank's int64.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_CODEGEN_KERNELS_H

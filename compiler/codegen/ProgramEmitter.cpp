@@ -10,25 +10,26 @@ using namespace mlir;
 using namespace mtp;
 
 namespace {
+/// One function as an entry.
 class ProgramEmitter {
 public:
-  ProgramEmitter(func::FuncOp func, MeshShape mesh, KernelModule &kernels,
+  ProgramEmitter(func::FuncOp func, SiteTables &tables, KernelModule &kernels,
                  Artifact &artifact)
-      : func(func), plan(func), tables(artifact, std::move(mesh)),
-        kernels(kernels), artifact(artifact) {}
+      : func(func), plan(func), tables(tables), kernels(kernels),
+        artifact(artifact) {}
 
   LogicalResult run() {
-    entry.name = "forward";
+    entry.name = func.getSymName().str();
     if (failed(addInputs()) || failed(addOutputs()))
       return failure();
+    // Parameters first: values may be written right into their blocks.
+    for (Operation &op : func.getBody().front())
+      if (isSource(&op) && !op.use_empty() && failed(emitSource(&op)))
+        return failure();
     for (Operation &op : func.getBody().front())
       if (failed(emit(&op)))
         return failure();
     entry.arenaBytes = plan.arenaBytes();
-    artifact.axes = meshOf(tables.meshShape());
-    artifact.faults = kernels.faults();
-    for (const KernelInfo &info : kernels.kernels())
-      artifact.kernelNames.push_back(info.name);
     artifact.entries.push_back(std::move(entry));
     return success();
   }
@@ -104,15 +105,28 @@ private:
   //===--------------------------------------------------------------------===//
 
   LogicalResult emit(Operation *op) {
-    if (isa<func::ReturnOp>(op) || plan.isFolded(op))
+    if (isa<func::ReturnOp>(op) || plan.isFolded(op) || isSource(op))
       return success();
-    if (isa<spmd::ParameterOp, spmd::RankValueOp, ConstantOp>(op))
-      return op->use_empty() ? success() : emitSource(op);
+    if (auto store = dyn_cast<spmd::StoreOp>(op))
+      return noteStore(store);
     if (auto collective = dyn_cast<spmd::CollectiveOpInterface>(op))
       return emitCollective(collective);
     if (isa<spmd::FusedOp>(op) || isFusible(op))
       return emitKernel(op);
     return emitLibrary(op);
+  }
+
+  static bool isSource(Operation *op) {
+    return isa<spmd::ParameterOp, spmd::RankValueOp, ConstantOp>(op);
+  }
+
+  /// Nothing is left to do: the value lies there.
+  LogicalResult noteStore(spmd::StoreOp store) {
+    BufferRef ref = refs.lookup(plan.home(store.getStored()));
+    if (!storedTo.insert(ref.index).second)
+      return store.emitOpError() << "writes a block that is written already";
+    tables.markUpdated(store, ref.index);
+    return success();
   }
 
   LogicalResult emitSource(Operation *op) {
@@ -139,6 +153,8 @@ private:
     Value home = plan.home(value);
     if (auto place = plan.place(home))
       return *place;
+    if (Value parameter = plan.parameterOf(home))
+      home = parameter;
     return refs.lookup(home);
   }
 
@@ -223,35 +239,58 @@ private:
 
   func::FuncOp func;
   BufferPlan plan;
-  SiteTables tables;
+  SiteTables &tables;
   KernelModule &kernels;
   Artifact &artifact;
   Entry entry;
   llvm::DenseMap<Value, BufferRef> refs; ///< of homes that no op writes
+  llvm::DenseSet<int64_t> storedTo;      ///< parameters
 };
 } // namespace
 
-/// @main with its outputs copied where they must be; null after a diagnostic.
-static func::FuncOp preparedMain(ModuleOp module) {
-  auto func = module.lookupSymbol<func::FuncOp>("main");
-  if (!func || !func.getBody().hasOneBlock()) {
+/// The functions of the module, @main first, prepared; none after a diagnostic.
+static SmallVector<func::FuncOp> preparedFunctions(ModuleOp module) {
+  SmallVector<func::FuncOp> functions;
+  for (auto func : module.getOps<func::FuncOp>()) {
+    if (func.isDeclaration())
+      continue;
+    if (!func.getBody().hasOneBlock()) {
+      func.emitError() << "has more than one block";
+      return {};
+    }
+    bool isMain = func.getSymName() == "main";
+    functions.insert(isMain ? functions.begin() : functions.end(), func);
+  }
+  if (functions.empty() || functions.front().getSymName() != "main") {
     module.emitError() << "there is no func.func @main with one block";
     return {};
   }
-  BufferPlan::copyOutputs(func);
-  return func;
+  llvm::for_each(functions, BufferPlan::prepare);
+  return functions;
 }
 
 LogicalResult mtp::emitProgram(ModuleOp module, KernelModule &kernels,
                                Artifact &artifact) {
   MeshOp mesh = spmd::findMesh(module);
-  func::FuncOp func = preparedMain(module);
-  if (!mesh || !func)
+  if (!mesh)
     return failure();
-  return ProgramEmitter(func, mesh.getShape(), kernels, artifact).run();
+  auto functions = preparedFunctions(module);
+  SiteTables tables(artifact, mesh.getShape());
+  for (func::FuncOp func : functions)
+    if (failed(ProgramEmitter(func, tables, kernels, artifact).run()))
+      return failure();
+  if (functions.empty() || failed(tables.checkUpdates()))
+    return failure();
+  artifact.axes = meshOf(tables.meshShape());
+  artifact.faults = kernels.faults();
+  for (const KernelInfo &info : kernels.kernels())
+    artifact.kernelNames.push_back(info.name);
+  return success();
 }
 
 int64_t mtp::arenaBytesOf(ModuleOp module) {
-  func::FuncOp func = preparedMain(module);
-  return func ? BufferPlan(func).arenaBytes() : -1;
+  int64_t most = -1;
+  for (func::FuncOp func : preparedFunctions(module))
+    most = std::max(most, BufferPlan(func).arenaBytes());
+  return most;
 }

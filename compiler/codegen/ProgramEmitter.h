@@ -4,14 +4,16 @@
 //-------------------------===//
 //
 // The last step before the object: the module after `spmd-fuse` becomes the
-// tables and the program of an artifact. Each op of @main is
+// tables and the programs of an artifact: each function is an entry, @main the
+// first, and all share the tables. Each op of a function is
 //
 //   spmd.parameter, mtp.constant    a parameter (equal ones once)
 //   spmd.rank_value                 a rank value (equal ones once)
 //   what moves no bytes             nothing (BufferPlan.h)
-//   a fused region, a fusible op    a kernel launch
-//   a collective                    a start, then its done
-//   anything else                   a library call (LibraryCalls.h)
+//   spmd.store                      nothing: its value lies there
+//   (BufferPlan.h) a fused region, a fusible op    a kernel launch a collective
+//   a start, then its done anything else                   a library call
+//   (LibraryCalls.h)
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_CODEGEN_PROGRAMEMITTER_H
@@ -22,14 +24,15 @@
 
 namespace mtp {
 
-/// Fills `axes`, `entries` (one, "forward"), `parameters`, `rankValues`, both
-/// lists of sites, `faults`, `kernelNames` and `data` of `artifact`; adds the
-/// kernels of @main to `kernels`. The module may gain copies of returned
-/// values. Diagnostics stand at the op they are about.
+/// Fills `axes`, `entries`, `parameters`, `rankValues`, both lists of sites,
+/// `faults`, `kernelNames` and `data` of `artifact`; adds the kernels to
+/// `kernels`. The module may gain copies of returned and stored values.
+/// Diagnostics stand at the op they are about.
 mlir::LogicalResult emitProgram(mlir::ModuleOp module, KernelModule &kernels,
                                 Artifact &artifact);
 
-/// Bytes of the arena that emitProgram plans, without emitting; -1 after a
+/// Bytes of the arena that emitProgram plans (that of the entry which needs
+/// most: they share it), without emitting; -1 after a
 /// diagnostic.
 int64_t arenaBytesOf(mlir::ModuleOp module);
 

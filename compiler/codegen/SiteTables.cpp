@@ -20,7 +20,9 @@ static std::string keyOf(const Parameter &parameter) {
                         parameter.source.shape,
                         name(parameter.layout.type),
                         parameter.layout.shape,
-                        parameter.trainable};
+                        parameter.trainable,
+                        parameter.state,
+                        parameter.partial};
   for (const RecipeStep &step : parameter.recipe)
     key.push_back({static_cast<int>(step.kind), step.values, step.dim,
                    step.start, step.size});
@@ -95,15 +97,48 @@ static RecipeStep recipeStep(RecipeStepAttr attr) {
   return step;
 }
 
+/// Zeros of an initializer's shape.
+static Source zeros(InitializerOp initializer, DType type) {
+  Source source;
+  source.kind = Source::Kind::Zero;
+  source.type = type;
+  source.shape =
+      vectorOf(cast<RankedTensorType>(initializer.getType()).getShape());
+  return source;
+}
+
+/// Axes over which a stored tensor is a sum; fails if it is no state.
+static FailureOr<std::vector<int>> partialAxes(spmd::ParameterOp op,
+                                               const MeshShape &mesh) {
+  auto global = cast<RankedTensorType>(op.getGlobalType());
+  auto layout = toLayout(op, withLayout(global, op.getLayout()), mesh);
+  if (failed(layout))
+    return failure();
+  std::vector<int> axes;
+  for (auto [axis, state] : llvm::enumerate(layout->states))
+    if (isPartial(state.kind))
+      axes.push_back(axis);
+  if (!axes.empty() && !op.getState())
+    return op.emitOpError() << "is partial, and only states may be";
+  return axes;
+}
+
 FailureOr<int64_t> SiteTables::add(spmd::ParameterOp op) {
   auto initializer = SymbolTable::lookupNearestSymbolFrom<InitializerOp>(
       op, op.getSourceAttr());
-  auto source = sourceOf(op, initializer);
   auto layout = tensorLayoutOf(op, cast<RankedTensorType>(op.getGlobalType()),
                                op.getLayout(), mesh);
-  if (failed(source) || failed(layout))
+  auto partial = partialAxes(op, mesh);
+  if (failed(layout) || failed(partial))
+    return failure();
+  FailureOr<Source> source = zeros(initializer, layout->type);
+  if (!op.getState())
+    source = sourceOf(op, initializer);
+  if (failed(source))
     return failure();
   Parameter parameter;
+  parameter.state = op.getState().value_or("").str();
+  parameter.partial = std::move(*partial);
   parameter.name = initializer.getSymName().str();
   parameter.source = std::move(*source);
   for (auto step : op.getRecipe().getAsRange<RecipeStepAttr>())
@@ -111,6 +146,28 @@ FailureOr<int64_t> SiteTables::add(spmd::ParameterOp op) {
   parameter.layout = std::move(*layout);
   parameter.trainable = initializer.getParameter();
   return intern(std::move(parameter));
+}
+
+void SiteTables::markUpdated(spmd::StoreOp op, int64_t parameter) {
+  Parameter &stored = artifact.parameters[parameter];
+  stored.updated = true;
+  if (stored.state.empty())
+    updates.try_emplace(stored.name, op);
+}
+
+LogicalResult SiteTables::checkUpdates() const {
+  for (const Parameter &parameter : artifact.parameters) {
+    auto it = updates.find(parameter.name);
+    if (it == updates.end() || parameter.updated || !parameter.state.empty())
+      continue;
+    spmd::StoreOp store = it->second;
+    return store.emitOpError()
+           << "updates a piece of @" << parameter.name
+           << " of which another one is only read (layout "
+           << (parameter.layout.text.empty() ? "whole" : parameter.layout.text)
+           << "), and would keep its old value";
+  }
+  return success();
 }
 
 FailureOr<int64_t> SiteTables::add(ConstantOp op) {

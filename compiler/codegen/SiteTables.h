@@ -20,6 +20,11 @@ public:
       : artifact(artifact), mesh(std::move(mesh)) {}
 
   mlir::FailureOr<int64_t> add(spmd::ParameterOp op);
+  /// Notes that `op` writes what `parameter` is an index of.
+  void markUpdated(spmd::StoreOp op, int64_t parameter);
+  /// Fails if one piece of an initializer is updated and another one is not:
+  /// that would keep its old value.
+  mlir::LogicalResult checkUpdates() const;
   mlir::FailureOr<int64_t> add(ConstantOp op);
   int64_t add(spmd::RankValueOp op);
   int64_t add(LibrarySite site);
@@ -36,6 +41,7 @@ private:
 
   Artifact &artifact;
   MeshShape mesh;
+  std::map<std::string, spmd::StoreOp> updates; ///< by initializer, some store
   std::map<std::string, int64_t> parameterIndex, rankValueIndex, libraryIndex,
       dataOffset;
 };

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/codegen/InPlace.h"
 #include "compiler/codegen/emit/EmitterTable.h"
 #include "compiler/codegen/emit/RegionEmitter.h"
 #include "compiler/codegen/emit/RowOps.h"
@@ -288,12 +289,17 @@ void RegionEmitter::emitResults() {
     emitNest(
         *root, {nullptr, 0}, shape, {},
         [&](ArrayRef<IndexExpr> dims, ValueRange) {
+          std::vector<Indices> at;
+          for (Value result : results)
+            at.push_back(
+                shapeOf(result) == shape
+                    ? Indices(dims)
+                    : delinearize(linearize(dims, shape), shapeOf(result)));
+          // All elements before the first store, which may be in place.
+          for (auto [result, indices] : llvm::zip(results, at))
+            element(result, indices);
           for (size_t number = 0; number < results.size(); ++number) {
-            if (shapeOf(results[number]) == shape)
-              store(number, dims);
-            else
-              store(number, delinearize(linearize(dims, shape),
-                                        shapeOf(results[number])));
+            store(number, at[number]);
             moveTo(*current);
           }
           return SmallVector<Value>();
@@ -384,6 +390,10 @@ void RegionEmitter::beginFunction(StringRef name) {
   func::ReturnOp::create(builder, loc);
   rank = block->getArgument(0);
   buffers.assign(block->args_begin() + 1, block->args_begin() + 1 + count);
+  // One pointer for both, so that LLVM sees which accesses meet.
+  if (auto pairs = region->getAttrOfType<DenseI64ArrayAttr>(kInPlace))
+    for (int64_t i = 0; i + 1 < pairs.size(); i += 2)
+      buffers[region.getNumArguments() + pairs[i + 1]] = buffers[pairs[i]];
   begin = block->getArgument(count + 1);
   end = block->getArgument(count + 2);
   levels.emplace_back();

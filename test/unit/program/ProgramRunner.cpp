@@ -81,9 +81,9 @@ static void makeWhole(ModuleOp module) {
   replacer.recursivelyReplaceElementsIn(module, true, false, true);
 }
 
-static TensorMap inputsOf(const Artifact &artifact) {
+static TensorMap inputsOf(const Entry &entry) {
   TensorMap inputs;
-  for (const Input &input : artifact.entries[0].inputs) {
+  for (const Input &input : entry.inputs) {
     HostTensor tensor(input.layout.type, input.layout.shape);
     std::mt19937_64 random(input.name.size() * 31 +
                            static_cast<unsigned char>(input.name.back()));
@@ -128,7 +128,7 @@ static bool lower(ModuleOp module, bool fuse) {
 
 RunResult mtp::test::runProgram(MLIRContext *context,
                                 const TypedProgram &program, bool whole,
-                                bool fuse) {
+                                bool fuse, int steps) {
   RunResult result;
   ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
     result.error += diagnostic.str() + "\n";
@@ -137,8 +137,9 @@ RunResult mtp::test::runProgram(MLIRContext *context,
       parseSourceString<ModuleOp>(program.text, ParserConfig(context, false));
   if (!module)
     return result;
-  for (auto func : module->getOps<func::FuncOp>())
-    func.setName("main");
+  if (!module->lookupSymbol("main"))
+    for (auto func : module->getOps<func::FuncOp>())
+      func.setName("main");
   embedWeights(*module);
   if (whole)
     makeWhole(*module);
@@ -163,12 +164,25 @@ RunResult mtp::test::runProgram(MLIRContext *context,
   options.collectiveTimeout = 20;
   options.threadsPerRank = 1;
   Error error;
-  TensorMap inputs = inputsOf(artifact);
   auto session = Session::create(std::move(artifact), options, error);
-  if (!session || !session->run(inputs, result.outputs, error))
+  if (!session) {
     result.error = error.message;
-  else
-    result.arenaBytes = session->arenaBytesPerRank();
+    return result;
+  }
+  for (int step = 0; step < steps; ++step)
+    for (const Entry &entry : session->artifact().entries) {
+      TensorMap outputs;
+      if (!session->run(entry.name, inputsOf(entry), outputs, error)) {
+        result.error = error.message;
+        return result;
+      }
+      for (auto &[name, tensor] : outputs)
+        result.outputs[name] = std::move(tensor);
+    }
+  if (!session->readParameters(result.parameters, error) ||
+      !session->readStates(result.states, error))
+    result.error = error.message;
+  result.arenaBytes = session->arenaBytesPerRank();
   return result;
 }
 

@@ -27,17 +27,19 @@ std::vector<TypedProgram> readPrograms(const std::string &path);
 /// Results of a program.
 struct RunResult {
   std::string error; ///< "" if it ran
-  TensorMap outputs;
+  TensorMap outputs; ///< of the last step
+  TensorMap parameters, states;
   int64_t arenaBytes = 0;
-  int64_t kernelLaunches = 0; ///< of the program
+  int64_t kernelLaunches = 0; ///< of the first entry
 };
 
 /// Compiles and runs a module with layouts. Stored tensors become random
 /// values; inputs are random (integers in [0, 5)), the same for every mesh.
 /// With `whole` every mesh axis gets one rank; without `fuse` every op is a
-/// kernel of its own. Padding and the fresh arena are poisoned.
+/// kernel of its own. Padding and the fresh arena are poisoned. Runs all
+/// entries in order, `steps` times.
 RunResult runProgram(mlir::MLIRContext *context, const TypedProgram &program,
-                     bool whole, bool fuse);
+                     bool whole, bool fuse, int steps = 1);
 
 /// max |a - b| / max |b|; infinite if NaNs differ.
 double distance(const HostTensor &a, const HostTensor &b);

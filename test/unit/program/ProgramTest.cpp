@@ -54,6 +54,57 @@ std::vector<TypedProgram> allPrograms() {
   return programs;
 }
 
+std::vector<TypedProgram> programsThatStore() {
+  return readPrograms(std::string(MTP_TEST_PROGRAMS) +
+                      "/unit/program/stores.mlir");
+}
+
+class Stores : public testing::TestWithParam<TypedProgram> {};
+
+/// What is kept from step to step is the same on any mesh, written in place by
+/// fused kernels or copied by single ones.
+TEST_P(Stores, AreKeptAlikeOnAnyMesh) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<mlir::func::FuncDialect, MtpDialect, spmd::SpmdDialect>();
+  for (int steps : {1, 3}) {
+    RunResult whole = runProgram(&context, GetParam(), true, false, steps);
+    ASSERT_EQ(whole.error, "");
+    ASSERT_FALSE(whole.parameters.empty());
+    for (bool fuse : {false, true}) {
+      RunResult split = runProgram(&context, GetParam(), false, fuse, steps);
+      ASSERT_EQ(split.error, "") << "fuse " << fuse;
+      for (auto [own, other] : {std::pair(&split.outputs, &whole.outputs),
+                                {&split.parameters, &whole.parameters},
+                                {&split.states, &whole.states}})
+        for (const auto &[name, tensor] : *other)
+          EXPECT_LE(distance(own->at(name), tensor), 1e-12)
+              << name << ", fuse " << fuse << ", steps " << steps;
+    }
+  }
+}
+
+TEST(Buffers, OfAStepInPlace) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<mlir::func::FuncDialect, MtpDialect, spmd::SpmdDialect>();
+  auto programs = programsThatStore();
+  RunResult momentum = runProgram(&context, programs[0], true, true);
+  EXPECT_EQ(momentum.error, "");
+  // One kernel updates both; the product and the gradient lie in the arena.
+  EXPECT_EQ(momentum.kernelLaunches, 1);
+  EXPECT_EQ(momentum.arenaBytes, 192 + 256);
+  // After an even number of steps both are back in their place.
+  RunResult once = runProgram(&context, programs[1], true, true, 1),
+            twice = runProgram(&context, programs[1], true, true, 2);
+  ASSERT_EQ(once.error + twice.error, "");
+  EXPECT_EQ(distance(once.parameters.at("a"), twice.parameters.at("bb")), 0);
+  EXPECT_GT(distance(once.parameters.at("a"), twice.parameters.at("a")), 0.1);
+  EXPECT_EQ(distance(once.outputs.at("result0"), once.parameters.at("bb")), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, Stores,
+                         testing::ValuesIn(programsThatStore()),
+                         [](const auto &info) { return info.param.name; });
+
 /// Transposes around attention are strides, biases are part of products, sums
 /// over ranks take no memory of their own.
 TEST(Buffers, OfAnAttentionBlock) {
