@@ -376,4 +376,40 @@ def MtpAddOptimizer : Pass<"mtp-add-optimizer", "::mlir::ModuleOp"> {
            "Store gradients, before clipping, in states \"gradient\"">];
 }
 
+def MtpDifferentiate : Pass<"mtp-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Append the gradients of the loss to a program with layouts.";
+  let description = [{
+    The result marked `mtp.loss` is differentiated with respect to every op that
+    has `mtp.trainable` and every argument with `mtp.wants_gradient`; each adds a
+    result, marked `mtp.gradient_of`. A gradient has the dual of its value's layout
+    (I and S their own, R and P each other). Conversions become their conjugates,
+    of phase "backward", and share a number `pair` with them.
+
+    ```mlir
+    func.func @main(%x: tensor<4x8xf32, #mtp.layout<@mesh>>) -> (tensor<f32, #mtp.layout<@mesh>> {mtp.loss}) {
+      %v = mtp.parameter @v {mtp.trainable = 0 : i64} : tensor<8x16xf32, #mtp.layout<@mesh, tp = S(1)>>
+      %f = mtp.copy_to %x ["tp"] : tensor<4x8xf32, #mtp.layout<@mesh, tp = R>>
+      %0 = mtp.matmul %f, %v : tensor<4x16xf32, #mtp.layout<@mesh, tp = S(1)>>
+      %1 = mtp.reduce_sum %0 dims [0, 1] : tensor<f32, #mtp.layout<@mesh, tp = P(sum)>>
+      %2 = mtp.reduce_from %1 ["tp"] : tensor<f32, #mtp.layout<@mesh>>
+      return %2 : tensor<f32, #mtp.layout<@mesh>>
+    }
+    ```
+    becomes (types of operands left out)
+    ```mlir
+    func.func @main(%x: tensor<4x8xf32, #mtp.layout<@mesh>>) -> (tensor<f32, #mtp.layout<@mesh>> {mtp.loss}, tensor<8x16xf32, #mtp.layout<@mesh, tp = S(1)>> {mtp.gradient_of = 0 : i64}) {
+      ...
+      %2 = mtp.reduce_from %1 ["tp"] {pair = 0 : i64} : tensor<f32, #mtp.layout<@mesh>>
+      %g = mtp.constant dense<1.0> : tensor<f32, #mtp.layout<@mesh>>
+      %3 = mtp.copy_to %g ["tp"] {pair = 0 : i64, phase = "backward"} : tensor<f32, #mtp.layout<@mesh, tp = R>>
+      %4 = mtp.reshape %3 : tensor<1x1xf32, #mtp.layout<@mesh, tp = R>>
+      %5 = mtp.broadcast %4 : tensor<4x16xf32, #mtp.layout<@mesh, tp = S(1)>>
+      %6 = mtp.weight_gradient %f, %5 : tensor<8x16xf32, #mtp.layout<@mesh, tp = S(1)>>
+      return %2, %6 : tensor<f32, #mtp.layout<@mesh>>, tensor<8x16xf32, #mtp.layout<@mesh, tp = S(1)>>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mtp::MtpDialect"];
+}
+
 #endif // MTP_PASSES_TD

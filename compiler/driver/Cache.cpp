@@ -151,6 +151,7 @@ Cache::key(const CompileRequest &request, const std::string &modelHash,
               {"pins", pins},
               {"explain", request.explain},
               {"no_raise", request.noRaise},
+              {"train", request.train ? toJson(*request.train) : json()},
               {"gpu_arch", request.gpuArch}};
   std::string text = all.dump(-1, ' ', false, json::error_handler_t::replace);
   return Sha256::hex(text.data(), text.size());

@@ -5,7 +5,9 @@
 #include "compiler/codegen/ProgramEmitter.h"
 #include "compiler/driver/Pipelines.h"
 #include "compiler/driver/PlanReport.h"
+#include "compiler/driver/ResultJson.h"
 #include "compiler/frontend/onnx/import/OnnxImport.h"
+#include "compiler/training/Training.h"
 #include "dialects/mtp/MtpDialect.h"
 #include "dialects/spmd/SpmdDialect.h"
 #include "passes/Passes.h"
@@ -42,7 +44,8 @@ Compilation::~Compilation() = default;
 
 bool Compilation::run(std::vector<ReadFile> &files) {
   stages.expect(12);
-  bool good = import(files) && simplify() && plan() && lower() && emit();
+  bool good = import(files) && addLoss() && simplify() && chooseParameters() &&
+              plan() && differentiate() && lower() && emit();
   result.warnings.insert(result.warnings.end(),
                          stages.diagnostics.warnings.begin(),
                          stages.diagnostics.warnings.end());
@@ -99,6 +102,7 @@ bool Compilation::importOnnx(std::vector<ReadFile> &files) {
     options.inputs[name] = {given.type, given.shape};
   options.defaultDims = request.randomInputs;
   options.doublePrecision = request.precision == "f64";
+  options.keepDropout = request.train.has_value();
   onnx::OnnxError error;
   module =
       onnx::importOnnx(request.model, options, context, result.warnings, error);
@@ -122,6 +126,36 @@ static bool isTyped(ModuleOp module) {
       .wasInterrupted();
 }
 
+/// Names of the inputs that have gradients.
+static std::vector<std::string> floatInputs(func::FuncOp main) {
+  std::vector<std::string> names;
+  for (BlockArgument argument : main.getArguments())
+    if (isa<FloatType>(
+            cast<RankedTensorType>(argument.getType()).getElementType()))
+      names.push_back(
+          training::argumentName(main, argument.getArgNumber()).str());
+  return names;
+}
+
+bool Compilation::addLoss() {
+  if (!request.train)
+    return true;
+  if (isTyped(*module))
+    return stages.fail(kUsage, "usage",
+                       "--train: " + request.model +
+                           " has its layouts already; give the model without");
+  std::vector<std::string> inputs;
+  if (request.train->inputGradients)
+    inputs = floatInputs(module->lookupSymbol<func::FuncOp>("main"));
+  return stages.runPasses(
+      "loss", *module,
+      [&](OpPassManager &passes) {
+        addLossPasses(passes, *request.train, request.train->loss.json(),
+                      inputs);
+      },
+      kBadInput, "loss");
+}
+
 bool Compilation::simplify() {
   if (isTyped(*module))
     return true;
@@ -132,7 +166,24 @@ bool Compilation::simplify() {
          stages.runPasses("precision", *module, [&](OpPassManager &passes) {
            MtpConvertPrecisionOptions options;
            options.precision = request.precision;
+           options.masterWeights = request.train.has_value();
            passes.addPass(createMtpConvertPrecision(options));
+         });
+}
+
+bool Compilation::chooseParameters() {
+  if (!request.train)
+    return succeeded(training::chooseTrainable(*module, {})) ||
+           stages.fail(kInternal, "internal", "parameters can't be told");
+  return stages.runPasses(
+             "trainable", *module,
+             [&](OpPassManager &passes) {
+               addTrainablePasses(passes, *request.train);
+             },
+             kBadInput, "training") &&
+         stages.run("copies", [&] {
+           training::warnOfCopies(*module);
+           return true;
          });
 }
 
@@ -227,6 +278,17 @@ Compilation::makePlan(ArrayRef<std::pair<std::string, int64_t>> axes) {
   return plan::loadPlan(*module, axes, json, modelHash);
 }
 
+bool Compilation::differentiate() {
+  if (!request.train)
+    return true;
+  return stages.runPasses(
+      "differentiate", *module,
+      [&](OpPassManager &passes) {
+        addDifferentiatePasses(passes, *request.train);
+      },
+      kBadInput, "unsupported");
+}
+
 bool Compilation::savePlan(const plan::Plan &plan) {
   if (request.savePlan.empty())
     return true;
@@ -266,6 +328,8 @@ bool Compilation::emit() {
   artifact.device = request.device;
   if (artifact.mesh.empty())
     artifact.mesh = request.mesh;
+  if (request.train)
+    artifact.plan["training"] = toJson(*request.train);
   KernelModule kernels(&context);
   if (!stages.run(
           "program",

@@ -29,8 +29,12 @@ private:
   bool import(std::vector<ReadFile> &files);
   bool importMlir();
   bool importOnnx(std::vector<ReadFile> &files);
+  /// Training: dropout and loss; which parameters; gradients and update.
+  bool addLoss();
   bool simplify();
+  bool chooseParameters();
   bool plan();
+  bool differentiate();
   bool takeTypedModule(llvm::ArrayRef<std::pair<std::string, int64_t>> axes);
   mlir::FailureOr<plan::Plan>
   makePlan(llvm::ArrayRef<std::pair<std::string, int64_t>> axes);

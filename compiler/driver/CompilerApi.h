@@ -10,10 +10,12 @@
 #ifndef MTP_COMPILER_DRIVER_COMPILERAPI_H
 #define MTP_COMPILER_DRIVER_COMPILERAPI_H
 
+#include "compiler/training/LossSpec.h"
 #include "runtime/artifact/Artifact.h"
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +39,28 @@ struct GivenInput {
   std::vector<int64_t> shape;
 };
 
+/// How to train, as far as the program depends on it. Learning rate and bias
+/// corrections are inputs of the program, which the tool computes each step.
+struct TrainRequest {
+  LossSpec loss;
+  DType labelType = DType::I64;    ///< I64 or I32
+  std::string optimizer = "adamw"; ///< sgd | adamw
+  double momentum = 0, weightDecay = 0.01, beta1 = 0.9, beta2 = 0.999,
+         eps = 1e-8;
+  double clipNorm = 0;    ///< 0: none
+  int64_t accumulate = 1; ///< micro-batches a step; inputs are of one of them
+  int zero = 0;           ///< stage
+  bool sequenceParallel = false;
+  std::string recompute = "none";             ///< none | layers | auto
+  std::string dropout = "model";              ///< model | on | off
+  bool lossScale = false;                     ///< "mtp.loss_scale" is an input
+  std::vector<std::string> freeze, trainOnly; ///< globs
+  std::vector<std::string> ties;              ///< "A,B" or "A,B:transposed"
+  bool keepGradients = false;  ///< in states "gradient", before clipping
+  bool inputGradients = false; ///< results "mtp.input_gradient:NAME"
+  bool keepOutputs = false;    ///< the model's outputs stay results
+};
+
 /// What to compile, from the compile options of the command line.
 struct CompileRequest {
   std::string model;
@@ -56,6 +80,7 @@ struct CompileRequest {
   std::string dumpDir;
   std::string cacheDir; ///< "" = the default of the user
   bool noCache = false, noRaise = false;
+  std::optional<TrainRequest> train; ///< nothing: the forward pass alone
   std::string gpuArch;
   /// Progress: stage name, fraction done; may be empty.
   std::function<void(const std::string &, double)> progress;
@@ -100,9 +125,9 @@ struct CompileResult {
 constexpr uint64_t compilerInterface() {
   uint64_t hash = 1;
   for (uint64_t size :
-       {sizeof(CompileRequest), sizeof(CompileResult), sizeof(PlannedWeight),
-        sizeof(PlannedCollective), sizeof(GivenInput), sizeof(Artifact),
-        sizeof(Entry), sizeof(Instruction), sizeof(Parameter),
+       {sizeof(CompileRequest), sizeof(TrainRequest), sizeof(CompileResult),
+        sizeof(PlannedWeight), sizeof(PlannedCollective), sizeof(GivenInput),
+        sizeof(Artifact), sizeof(Entry), sizeof(Instruction), sizeof(Parameter),
         sizeof(CollectiveSite), sizeof(LibrarySite)})
     hash = hash * 1099511628211u + size;
   return hash;

@@ -20,6 +20,53 @@ void mtp::addRaisePasses(OpPassManager &passes) {
   passes.addPass(createMtpSimplify());
 }
 
+void mtp::addLossPasses(OpPassManager &passes, const TrainRequest &train,
+                        const std::string &lossText,
+                        const std::vector<std::string> &inputGradients) {
+  MtpExpandDropoutOptions dropout;
+  dropout.mode = train.dropout;
+  dropout.accumulate = train.accumulate > 1;
+  passes.addPass(createMtpExpandDropout(dropout));
+  MtpAddLossOptions loss;
+  loss.loss = lossText;
+  loss.labelType = train.labelType == DType::I32 ? "i32" : "i64";
+  loss.lossScale = train.lossScale;
+  loss.keepOutputs = train.keepOutputs;
+  loss.inputGradients.assign(inputGradients.begin(), inputGradients.end());
+  passes.addPass(createMtpAddLoss(loss));
+}
+
+void mtp::addTrainablePasses(OpPassManager &passes, const TrainRequest &train) {
+  MtpMarkTrainableOptions options;
+  options.freeze.assign(train.freeze.begin(), train.freeze.end());
+  options.trainOnly.assign(train.trainOnly.begin(), train.trainOnly.end());
+  options.tie.assign(train.ties.begin(), train.ties.end());
+  passes.addPass(createMtpMarkTrainable(options));
+  // Recipes that were undone left transposes behind.
+  passes.addPass(createMtpSimplify());
+}
+
+void mtp::addDifferentiatePasses(OpPassManager &passes,
+                                 const TrainRequest &train) {
+  MtpShardStatesOptions states;
+  states.zero = train.zero;
+  passes.addPass(createMtpShardStates(states));
+  passes.addPass(createMtpDifferentiate());
+  MtpAddOptimizerOptions options;
+  options.optimizer = train.optimizer;
+  options.momentum = train.momentum;
+  options.weightDecay = train.weightDecay;
+  options.beta1 = train.beta1;
+  options.beta2 = train.beta2;
+  options.eps = train.eps;
+  options.clipNorm = train.clipNorm;
+  options.zero = train.zero;
+  options.accumulate = train.accumulate;
+  options.lossScale = train.lossScale;
+  options.keepGradients = train.keepGradients;
+  passes.addPass(createMtpAddOptimizer(options));
+}
+
 void mtp::addPartitionPasses(OpPassManager &passes) {
   passes.addPass(createMtpPartition());
   passes.addPass(createSpmdVerify());
@@ -51,16 +98,13 @@ struct ShardOptions : PassPipelineOptions<ShardOptions> {
 struct CreateExplainFlag {
   static void *call() {
     return new llvm::cl::opt<bool>(
-        "explain",
-        llvm::cl::desc("With --mtp-shard: print the plan to standard error"));
+        "explain", llvm::cl::desc("With --mtp-shard and --mtp-train: print the "
+                                  "plan to standard error"));
   }
 };
 llvm::ManagedStatic<llvm::cl::opt<bool>, CreateExplainFlag> explainFlag;
 
-void buildShard(OpPassManager &passes, const ShardOptions &options) {
-  addSimplifyPasses(passes);
-  if (options.raise)
-    addRaisePasses(passes);
+void addApply(OpPassManager &passes, const ShardOptions &options) {
   MtpApplyPlanOptions apply;
   apply.mesh = options.mesh;
   apply.objective = options.objective;
@@ -68,6 +112,89 @@ void buildShard(OpPassManager &passes, const ShardOptions &options) {
   apply.pins = options.pin;
   apply.explain = *explainFlag;
   passes.addPass(createMtpApplyPlan(apply));
+}
+
+/// Without training dropout is the identity.
+void buildShard(OpPassManager &passes, const ShardOptions &options) {
+  MtpExpandDropoutOptions dropout;
+  dropout.mode = "off";
+  passes.addPass(createMtpExpandDropout(dropout));
+  addSimplifyPasses(passes);
+  if (options.raise)
+    addRaisePasses(passes);
+  addApply(passes, options);
+}
+
+struct TrainOptions : ShardOptions {
+  Option<std::string> loss{
+      *this, "loss", llvm::cl::desc("The loss, as mtp-run --loss has it")};
+  Option<std::string> optimizer{*this, "optimizer",
+                                llvm::cl::desc("sgd or adamw"),
+                                llvm::cl::init("adamw")};
+  Option<std::string> precision{*this, "precision",
+                                llvm::cl::desc("f32, f64, bf16 or f16"),
+                                llvm::cl::init("f32")};
+  Option<std::string> dropout{*this, "dropout",
+                              llvm::cl::desc("model, on or off"),
+                              llvm::cl::init("model")};
+  Option<double> momentum{*this, "momentum", llvm::cl::desc("Of sgd"),
+                          llvm::cl::init(0)};
+  Option<double> weightDecay{*this, "weight-decay",
+                             llvm::cl::desc("Of all trained parameters"),
+                             llvm::cl::init(0.01)};
+  Option<double> clipNorm{
+      *this, "clip-norm",
+      llvm::cl::desc("Largest norm of the gradient; 0: any"),
+      llvm::cl::init(0)};
+  Option<int64_t> accumulate{*this, "accumulate",
+                             llvm::cl::desc("Micro-batches of a step"),
+                             llvm::cl::init(1)};
+  Option<int> zero{*this, "zero", llvm::cl::desc("Stage of ZeRO: 0 to 3"),
+                   llvm::cl::init(0)};
+  Option<std::string> freeze{
+      *this, "freeze",
+      llvm::cl::desc("Glob of parameters that are not trained")};
+  Option<std::string> trainOnly{
+      *this, "train-only",
+      llvm::cl::desc("Glob of parameters that are trained")};
+  Option<std::string> tie{
+      *this, "tie",
+      llvm::cl::desc("A,B or A,B:transposed; several are split at semicolons")};
+
+  TrainRequest request() const {
+    TrainRequest train;
+    train.optimizer = optimizer;
+    train.momentum = momentum;
+    train.weightDecay = weightDecay;
+    train.clipNorm = clipNorm;
+    train.accumulate = accumulate;
+    train.zero = zero;
+    train.dropout = dropout;
+    if (!freeze.empty())
+      train.freeze = {freeze};
+    if (!trainOnly.empty())
+      train.trainOnly = {trainOnly};
+    llvm::SmallVector<llvm::StringRef> ties;
+    llvm::StringRef(tie).split(ties, ';', -1, /*KeepEmpty=*/false);
+    for (llvm::StringRef text : ties)
+      train.ties.push_back(text.str());
+    return train;
+  }
+};
+
+void buildTrain(OpPassManager &passes, const TrainOptions &options) {
+  TrainRequest train = options.request();
+  addLossPasses(passes, train, options.loss, {});
+  addSimplifyPasses(passes);
+  if (options.raise)
+    addRaisePasses(passes);
+  MtpConvertPrecisionOptions precision;
+  precision.precision = options.precision;
+  precision.masterWeights = true;
+  passes.addPass(createMtpConvertPrecision(precision));
+  addTrainablePasses(passes, train);
+  addApply(passes, options);
+  addDifferentiatePasses(passes, train);
 }
 
 } // namespace
@@ -78,6 +205,11 @@ void mtp::registerMtpPipelines() {
       "mtp-shard",
       "Choose a plan for a mesh and make layouts and conversions explicit",
       buildShard);
+  PassPipelineRegistration<TrainOptions>(
+      "mtp-train",
+      "Make a training step for a mesh: forward, backward and update with "
+      "layouts",
+      buildTrain);
   PassPipelineRegistration<>("mtp-to-spmd",
                              "Turn a typed module into the program of one rank",
                              [](OpPassManager &passes) {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/PlanReport.h"
 
+#include "compiler/training/OpMaker.h"
+
 using namespace mlir;
 using namespace mtp;
 using nlohmann::json;
@@ -63,22 +65,17 @@ json mtp::reportParameters(ModuleOp module) {
   json list = json::array();
   for (InitializerOp initializer : module.getOps<InitializerOp>()) {
     auto type = cast<RankedTensorType>(initializer.getType());
-    std::string name = initializer.getSymName().str(), reason;
-    bool trainable = initializer.getParameter();
-    if (!isa<FloatType>(type.getElementType()))
-      reason = "it is not a float";
-    else if (type.getRank() == 0)
-      reason = "it is a scalar";
-    else if (!layouts.count(name))
-      reason = "nothing reads it";
-    else if (!trainable)
-      reason = "it is a constant of the graph";
-    auto layout = layouts.find(name);
+    std::string name = initializer.getSymName().str();
+    auto reason =
+        initializer->getAttrOfType<StringAttr>(training::names::reason);
+    auto tiedTo =
+        initializer->getAttrOfType<StringAttr>(training::names::tiedTo);
+    auto layout = layouts.find(tiedTo ? tiedTo.str() : name);
     list.push_back({{"name", name},
                     {"shape", std::vector<int64_t>(type.getShape())},
-                    {"trainable", trainable && reason.empty()},
-                    {"reason", reason},
-                    {"tied_to", nullptr},
+                    {"trainable", initializer.getTrainable()},
+                    {"reason", reason ? reason.str() : ""},
+                    {"tied_to", tiedTo ? json(tiedTo.str()) : json(nullptr)},
                     {"layout", layout == layouts.end() ? "" : layout->second}});
   }
   return list;

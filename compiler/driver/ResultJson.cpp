@@ -22,6 +22,30 @@ json mtp::toJson(const CompileResult &result) {
       {"explain_json", result.explainJson}, {"explain", result.explain}};
 }
 
+json mtp::toJson(const TrainRequest &train) {
+  return {{"loss", train.loss.json()},
+          {"label_type", name(train.labelType)},
+          {"optimizer", train.optimizer},
+          {"momentum", train.momentum},
+          {"weight_decay", train.weightDecay},
+          {"beta1", train.beta1},
+          {"beta2", train.beta2},
+          {"eps", train.eps},
+          {"clip_norm", train.clipNorm},
+          {"accumulate", train.accumulate},
+          {"zero", train.zero},
+          {"sequence_parallel", train.sequenceParallel},
+          {"recompute", train.recompute},
+          {"dropout", train.dropout},
+          {"loss_scale", train.lossScale},
+          {"freeze", train.freeze},
+          {"train_only", train.trainOnly},
+          {"ties", train.ties},
+          {"keep_gradients", train.keepGradients},
+          {"input_gradients", train.inputGradients},
+          {"keep_outputs", train.keepOutputs}};
+}
+
 bool mtp::fromJson(const json &json, CompileResult &result) {
   try {
     json.at("warnings").get_to(result.warnings);

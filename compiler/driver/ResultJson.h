@@ -13,6 +13,9 @@ namespace mtp {
 /// parameters, explanation, warnings.
 nlohmann::json toJson(const CompileResult &result);
 
+/// Every field of it.
+nlohmann::json toJson(const TrainRequest &train);
+
 /// Fills the same from `json`; false if it is not what toJson writes.
 bool fromJson(const nlohmann::json &json, CompileResult &result);
 

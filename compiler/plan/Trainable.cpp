@@ -95,7 +95,8 @@ private:
     if (isa<func::ReturnOp>(user))
       return "";
     std::string name = user->getName().stripDialect().str();
-    if (isa<CompareOp, IsNanOp, IsInfOp, ArgMaxOp, ArgMinOp>(user))
+    if (isa<CompareOp, IsNanOp, IsInfOp, ArgMaxOp, ArgMinOp>(user) ||
+        user->hasTrait<NoCotangentTrait>())
       return "reaches the result only through " + name;
     if (isa<SelectOp>(user) && operand == 0)
       return "reaches the result only as the condition of a select";

@@ -94,24 +94,39 @@ LossSpec fromText(const std::string &text) {
   return fromKeys(kind, std::move(keys));
 }
 
+LossSpec fromObject(const json &object, const std::string &where) {
+  if (!object.is_object() || !object.contains("kind") ||
+      !object["kind"].is_string())
+    throw Wrong{where + "is not a JSON object with a text 'kind'"};
+  if (object.value("reduction", json("mean")) != "mean")
+    throw Wrong{where +
+                "has another reduction than 'mean', which is the only one"};
+  Keys keys;
+  for (auto &[key, value] : object.items()) {
+    if (key == "kind" || key == "reduction")
+      continue;
+    if (!value.is_string() && !value.is_number())
+      throw Wrong{where + "has a '" + key +
+                  "' that is neither text nor a number"};
+    keys[key] = value.is_string() ? value.get<std::string>() : value.dump();
+  }
+  return fromKeys(object["kind"], std::move(keys));
+}
+
 LossSpec fromFile(const std::string &path) {
   std::ifstream stream(path);
   if (!stream)
     throw Wrong{"cannot read " + path};
-  json file = json::parse(stream, nullptr, /*allow_exceptions=*/false);
-  if (!file.is_object() || !file.contains("kind") || !file["kind"].is_string())
-    throw Wrong{path + " is not a JSON object with a text 'kind'"};
-  if (file.value("reduction", json("mean")) != "mean")
-    throw Wrong{path + ": the reduction is 'mean', no other"};
-  Keys keys;
-  for (auto &[key, value] : file.items()) {
-    if (key == "kind" || key == "reduction")
-      continue;
-    if (!value.is_string() && !value.is_number())
-      throw Wrong{path + ": '" + key + "' is neither text nor a number"};
-    keys[key] = value.is_string() ? value.get<std::string>() : value.dump();
-  }
-  return fromKeys(file["kind"], std::move(keys));
+  return fromObject(json::parse(stream, nullptr, /*allow_exceptions=*/false),
+                    path + " ");
+}
+
+LossSpec read(const std::string &text) {
+  if (text.rfind("@", 0) == 0)
+    return fromFile(text.substr(1));
+  if (text.rfind("{", 0) == 0)
+    return fromObject(json::parse(text, nullptr, false), "'" + text + "' ");
+  return fromText(text);
 }
 
 } // namespace
@@ -119,8 +134,7 @@ LossSpec fromFile(const std::string &path) {
 bool mtp::parseLoss(const std::string &text, LossSpec &loss,
                     std::string &error) {
   try {
-    loss = !text.empty() && text[0] == '@' ? fromFile(text.substr(1))
-                                           : fromText(text);
+    loss = read(text);
     return true;
   } catch (const Wrong &wrong) {
     error = wrong.reason;
@@ -143,4 +157,24 @@ std::string LossSpec::text() const {
   if (labelSmoothing != 0)
     all += ",label_smoothing=" + number(labelSmoothing);
   return all;
+}
+
+std::string LossSpec::json() const {
+  nlohmann::json object;
+  switch (kind) {
+  case Kind::Output:
+    object = {{"kind", "output"}, {"output", output}};
+    break;
+  case Kind::MeanSquare:
+    object = {{"kind", "mse"}, {"prediction", output}, {"target", labels}};
+    break;
+  case Kind::CrossEntropy:
+    object = {{"kind", "cross_entropy"},
+              {"logits", output},
+              {"labels", labels},
+              {"ignore_index", ignoreIndex},
+              {"label_smoothing", labelSmoothing}};
+    break;
+  }
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

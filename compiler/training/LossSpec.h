@@ -7,7 +7,8 @@
 //   cross_entropy:logits=NAME,labels=NAME[,ignore_index=N][,label_smoothing=X]
 //   mse:prediction=NAME,target=NAME
 //   output:NAME
-//   @FILE.json   {"kind": "cross_entropy", "logits": NAME, ...}
+//   @FILE.json   a file with {"kind": "cross_entropy", "logits": NAME, ...}
+//   {"kind": "cross_entropy", "logits": NAME, ...}
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_TRAINING_LOSSSPEC_H
@@ -29,9 +30,10 @@ struct LossSpec {
   int64_t ignoreIndex = -100;
   double labelSmoothing = 0; ///< torch's: towards the uniform distribution
 
-  /// The first of the forms above, or the second; parses back unless a name has
-  /// ',' or '='.
+  /// For people: "cross_entropy:logits=logits,labels=labels".
   std::string text() const;
+  /// The JSON object of the last form; parses back whatever the names are.
+  std::string json() const;
 };
 
 /// Reads one of the forms above. On failure returns false and `error` says what

@@ -260,6 +260,12 @@ private:
 };
 } // namespace
 
+LogicalResult training::chooseTrainable(ModuleOp module,
+                                        const TrainableOptions &options) {
+  func::FuncOp function = mainOf(module);
+  return function ? Marker(module, function).choose(options) : failure();
+}
+
 LogicalResult training::markTrainable(ModuleOp module,
                                       const TrainableOptions &options) {
   func::FuncOp function = mainOf(module);
@@ -270,6 +276,7 @@ LogicalResult training::markTrainable(ModuleOp module,
     if (failed(tier.tie(tie)))
       return failure();
   tier.apply(function);
-  Marker marker(module, function);
-  return failure(failed(marker.choose(options)) || failed(marker.number()));
+  if (failed(chooseTrainable(module, options)))
+    return failure();
+  return Marker(module, function).number();
 }

@@ -54,6 +54,10 @@ struct TrainableOptions {
   std::vector<std::string> freeze, trainOnly; ///< globs
   std::vector<Tie> ties;
 };
+/// Gives every initializer `trainable` or not, and "mtp.reason".
+mlir::LogicalResult chooseTrainable(mlir::ModuleOp module,
+                                    const TrainableOptions &options);
+/// Ties, chooses, and numbers the pieces that are trained.
 mlir::LogicalResult markTrainable(mlir::ModuleOp module,
                                   const TrainableOptions &options);
 /// Copies of one tensor among the trainable initializers that are not tied: a

@@ -48,6 +48,7 @@ static std::unique_ptr<llvm::MemoryBuffer> importModel(const std::string &path,
                                                        std::string &error) {
   onnx::ReadOptions options;
   options.defaultDims = true;
+  options.keepDropout = true;
   options.doublePrecision = flags->doublePrecision;
   if (!readDims(options, error))
     return nullptr;

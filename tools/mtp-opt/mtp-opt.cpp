@@ -32,7 +32,7 @@ static llvm::StringRef laterPipeline(int argc, char **argv) {
   for (int i = 1; i < argc; ++i) {
     llvm::StringRef name = llvm::StringRef(argv[i]).ltrim('-').split('=').first;
     if (llvm::StringRef(argv[i]).starts_with("-") &&
-        (name == "mtp-train" || name == "mtp-to-nvvm"))
+        name == "mtp-to-nvvm")
       return argv[i];
   }
   return "";

@@ -21,6 +21,7 @@ struct ReadOptions {
   std::map<std::string, Given> inputs; ///< bind dimensions where `dims` doesn't
   bool defaultDims = false;     ///< unbound: batch 1, others 16, with a warning
   bool doublePrecision = false; ///< every float becomes f64
+  bool keepDropout = false; ///< mtp.dropout instead of the identity
 };
 
 } // namespace mtp::onnx

@@ -152,6 +152,9 @@ public:
   mlir::Value materialize(const EntryRef &entry);
   EntryRef constantEntry(Constant value, std::string name);
   EntryRef valueEntry(mlir::Value value, std::string name);
+  bool keepsDropout() const { return options.keepDropout; }
+  /// Identity of the next random op: they count up in the order of the graph.
+  int64_t nextStream() { return streams++; }
   /// float32 becomes float64 under double precision.
   DType effective(DType type) const;
   /// The elements of an initializer or constant attribute.
@@ -221,6 +224,7 @@ private:
   std::map<std::pair<const Tensor *, DType>, mlir::Value> weightValues;
   std::set<std::string> symbols;
   std::map<std::string, std::shared_ptr<const Constant>> loaded;
+  int64_t streams = 0;
 };
 
 } // namespace mtp::onnx

@@ -212,8 +212,32 @@ void isInf(NodeContext &n) {
   n.out(0, result);
 }
 
-/// The identity; the mask of an inactive dropout is all true.
+/// Before opset 12 the ratio is an attribute, and nothing says that the model
+/// was exported in training.
+void keptDropout(NodeContext &n) {
+  double ratio = n.floatAttr("ratio", 0.5);
+  if (n.has(1))
+    ratio = n.known(1, "the ratio")->floatAt(0);
+  bool training = n.has(2) && n.known(2, "training_mode")->intAt(0) != 0;
+  if (!(ratio >= 0 && ratio < 1))
+    n.unsupported("ratio " + std::to_string(ratio) + " (from 0 to below 1)");
+  Value x = n.value(0);
+  OpBuilder &builder = n.emit.b();
+  auto op =
+      DropoutOp::create(builder, n.emit.loc, x.getType(),
+                        n.emit.type(shapeOf(x), builder.getI1Type()), x,
+                        builder.getF64FloatAttr(ratio),
+                        builder.getI64IntegerAttr(n.importer.nextStream()),
+                        training ? builder.getUnitAttr() : UnitAttr());
+  n.out(0, op.getResult());
+  n.out(1, op.getMask());
+}
+
+/// The identity unless the model is trained; the mask of an inactive dropout is
+/// all true.
 void dropout(NodeContext &n) {
+  if (n.importer.keepsDropout())
+    return keptDropout(n);
   n.outAlias(0, n.in(0));
   if (!n.wants(1))
     return;
