@@ -132,11 +132,13 @@ static bool carries(const TensorFactors &factors, int factor) {
 /// contracted.
 static std::optional<Kind> contraction(const ShardingRule &rule,
                                        ArrayRef<int> factors) {
-  for (int factor : factors)
-    if (!rule.factors[factor].indexed &&
-        llvm::none_of(rule.results,
-                      [&](auto &result) { return carries(result, factor); }))
+  for (int factor : factors) {
+    auto has = [&](auto &result) { return carries(result, factor); };
+    bool kept = rule.eachContracts ? llvm::all_of(rule.results, has)
+                                   : llvm::any_of(rule.results, has);
+    if (!rule.factors[factor].indexed && !kept)
       return rule.factors[factor].reduction;
+  }
   return std::nullopt;
 }
 

@@ -119,8 +119,11 @@ Value GradientBuilder::select(Value condition, Value a, Value b) {
 Value GradientBuilder::convert(Value x, mlir::Type element) {
   if (typeOf(x).getElementType() == element)
     return x;
+  bool narrows = isa<FloatType>(element) && isFloat(x) &&
+                 element.getIntOrFloatBitWidth() <=
+                     typeOf(x).getElementType().getIntOrFloatBitWidth();
   return make<ConvertOp>(RankedTensorType::get(typeOf(x).getShape(), element),
-                         x);
+                         x, narrows ? ops.getUnitAttr() : UnitAttr());
 }
 
 //===----------------------------------------------------------------------===//

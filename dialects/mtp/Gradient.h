@@ -83,7 +83,7 @@ public:
   Value compare(Compare predicate, Value a, Value b);
   Value select(Value condition, Value a, Value b);
   template <typename Op> Value unary(Value x) { return make<Op>(plain(x), x); }
-  /// Changes the element type.
+  /// Changes the element type. Terms of a partial sum are rounded one by one.
   Value convert(Value x, mlir::Type element);
 
   /// A scalar with the element type of `like`.

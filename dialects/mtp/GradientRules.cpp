@@ -248,8 +248,10 @@ FailureOr<ShardingRule> AttentionGradientOp::buildShardingRule() {
                            << ", expected at most 4";
     Dims dims(scores.end() - rank, scores.end());
     placeOperand(builder, operand++, dims);
-    if (isFloat(mask))
-      placeResult(builder, 3, dims);
+    // What the mask was broadcast in is summed.
+    for (auto [dim, size] : llvm::enumerate(typeOf(mask).getShape()))
+      if (isFloat(mask) && size != 1)
+        builder.result(3, dim, dims[dim]);
   }
   if (getQueryStart())
     ++operand;
@@ -257,6 +259,7 @@ FailureOr<ShardingRule> AttentionGradientOp::buildShardingRule() {
   placeOperand(builder, operand++, rows);
   placeOperand(builder, operand, output);
   builder.rule.linear = {1u << operand};
+  builder.rule.eachContracts = true;
   return builder.build();
 }
 

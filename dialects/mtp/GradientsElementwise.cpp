@@ -186,6 +186,20 @@ LogicalResult extremumGradient(Op op, GradientBuilder &b, ValueRange g,
   return success();
 }
 
+/// z = x - n y with n constant between steps: dx = g, dy = -n g.
+template <typename Op>
+LogicalResult remainderGradient(Op op, GradientBuilder &b, ValueRange g,
+                                Gradients d) {
+  Value x = op.getLhs(), y = op.getRhs();
+  if (b.wants(0u))
+    d[0] = b.sumTo(g[0], x);
+  if (b.wants(1u)) {
+    Value n = b.unary<RoundOp>(b.div(b.sub(x, op.getResult()), y));
+    d[1] = b.neg(b.sumTo(b.mul(g[0], n), y));
+  }
+  return success();
+}
+
 LogicalResult selectGradient(SelectOp op, GradientBuilder &b, ValueRange g,
                              Gradients d) {
   Value condition = op.getCondition(), zero = b.zero(g[0]);
@@ -227,5 +241,7 @@ void mtp::detail::registerElementwiseGradients(MLIRContext *context) {
   attachGradient<&powGradient>(context);
   attachGradient<&extremumGradient<MaxOp>>(context);
   attachGradient<&extremumGradient<MinOp>>(context);
+  attachGradient<&remainderGradient<ModOp>>(context);
+  attachGradient<&remainderGradient<FmodOp>>(context);
   attachGradient<&selectGradient>(context);
 }

@@ -62,7 +62,8 @@ class GradientBuilder;
 
 /// What `localize` may ask: where the block of this rank lies. `state` names
 /// an optimizer state or accumulator of the piece (null: the piece itself).
-/// Results are scalar tensors `tensor<i64>` (values that differ from rank to rank).
+/// Results are scalar tensors `tensor<i64>` (values that differ from rank to
+/// rank).
 class Localizer {
 public:
   virtual ~Localizer() = default;

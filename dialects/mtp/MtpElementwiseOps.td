@@ -182,12 +182,14 @@ def Mtp_ConvertOp : Mtp_Op<"convert", [Pure, Mtp_Elementwise, ComputedRule]> {
   let summary = "Changes the element type.";
   let description = [{
     Float to integer truncates toward zero; to boolean is `x != 0` (NaN is true).
-    A widening float conversion is linear; no other is.
+    A widening float conversion is linear; no other is, except that with `terms`
+    the terms of a partial sum are rounded one by one, as the cotangent of a
+    widened value is.
     ```mlir
     %y = mtp.convert %x : (tensor<4xi64>) -> tensor<4xf32>
     ```
   }];
-  let arguments = (ins Mtp_Tensor:$input);
+  let arguments = (ins Mtp_Tensor:$input, UnitAttr:$terms);
   let results = (outs Mtp_Tensor:$result);
   let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
 }

@@ -60,8 +60,10 @@ static bool widens(Type from, Type to) {
 }
 
 FailureOr<ShardingRule> ConvertOp::buildShardingRule() {
-  bool linear = widens(typeOf(getInput()).getElementType(),
-                       typeOf(getResult()).getElementType());
+  Type from = typeOf(getInput()).getElementType(),
+       to = typeOf(getResult()).getElementType();
+  bool floats = isa<FloatType>(from) && isa<FloatType>(to);
+  bool linear = widens(from, to) || (floats && getTerms());
   return elementwiseRule(*this, linear ? "0" : "");
 }
 
@@ -251,7 +253,10 @@ FailureOr<ShardingRule> GatherNdOp::buildShardingRule() {
     return failure();
   RuleBuilder builder(*this);
   for (int64_t dim = 0; dim < tupleDim; ++dim) {
-    int factor = builder.factor();
+    // Their gradient writes into each batch by index, which is whole.
+    bool whole = batch > 0 && dim >= batch;
+    int factor =
+        builder.factor(whole ? FactorKind::Whole : FactorKind::Parallel);
     builder.operand(1, dim, factor);
     builder.result(0, dim, factor);
     if (dim < batch)

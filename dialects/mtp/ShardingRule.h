@@ -68,6 +68,9 @@ struct ShardingRule {
   bool anyState = false;
   /// With anyState: partial too (accumulators).
   bool mayBePartial = false;
+  /// Every result sums over the factors that it lacks, also over those that
+  /// another result has (the cotangents of several operands).
+  bool eachContracts = false;
   /// Operands that are positions in another operand (bit mask): where they are
   /// padding they must still lie in it.
   uint32_t positions = 0;

@@ -174,12 +174,13 @@ Kind mtp::operandKind(const ShardingRule &rule, AxisCase c, unsigned index) {
 
 /// State of a result that does not carry what the axis shards: partial if the
 /// factor is contracted; if another result carries it, this one does not depend
-/// on it and every rank has it whole.
+/// on it and every rank has it whole, unless each result contracts.
 Kind mtp::resultKind(const ShardingRule &rule, AxisCase c) {
   switch (c.row) {
   case AxisCase::Row::Sharded:
-    return llvm::any_of(rule.results,
-                        [&](auto &r) { return carries(r, c.index); })
+    return !rule.eachContracts &&
+                   llvm::any_of(rule.results,
+                                [&](auto &r) { return carries(r, c.index); })
                ? Kind::R
                : rule.factors[c.index].reduction;
   case AxisCase::Row::Linear:

@@ -70,6 +70,71 @@ Value LayoutMaker::finish(Value value, Layout layout) {
   return value;
 }
 
+/// The sum over ranks i of value · c_i, where c_i = [i = 0] + f (2i - (n - 1)),
+/// f another number from element to element: the value again, as a partial sum.
+Value LayoutMaker::spreadOver(Value value, const Layout &layout, int axis) {
+  auto shape = typeOf(value).getShape();
+  Type element = typeOf(value).getElementType();
+  int64_t ranks = mesh.axes[axis].size;
+  SmallVector<int64_t> wide{ranks};
+  wide.append(shape.begin(), shape.end());
+  Layout rows = beside(layout, wide.size());
+  rows.states[axis] = {Kind::I, -1};
+  rows.shard(axis, 0);
+  for (auto [dim, cut] : llvm::enumerate(layout.dims))
+    for (int other : cut.axes) {
+      rows.shard(other, dim + 1);
+      rows.dims[dim + 1].unit = cut.unit;
+    }
+  auto rowsType = type(wide, element, rows),
+       testType = type(wide, builder.getI1Type(), rows);
+  auto constant = [&](int64_t number) {
+    return splat(wide, element, number, rows);
+  };
+  Value index = IotaOp::create(builder, loc, rowsType, 0);
+  Value first = CompareOp::create(builder, loc, testType, Compare::eq, index,
+                                  constant(0));
+  Value whole =
+      SelectOp::create(builder, loc, rowsType, first, constant(1), constant(0));
+  Value twice = MulOp::create(builder, loc, rowsType, index, constant(2));
+  Value terms =
+      SubOp::create(builder, loc, rowsType, twice, constant(ranks - 1));
+  Value field = indexSum(wide, element, rows, 1);
+  terms = MulOp::create(builder, loc, rowsType, terms, field);
+  terms = AddOp::create(builder, loc, rowsType, terms, whole);
+  Value spread = MulOp::create(builder, loc, rowsType, value, terms);
+  Layout partial = layout;
+  partial.states[axis] = {Kind::PSum, -1};
+  Value sum =
+      ReduceSumOp::create(builder, loc, type(shape, element, partial), spread,
+                          builder.getDenseI64ArrayAttr({0}), UnitAttr());
+  partial.states[axis] = {Kind::I, -1};
+  return createConversion(builder, loc, conversionName(Kind::PSum, Kind::I),
+                          sum, axis, partial, mesh);
+}
+
+Value LayoutMaker::bringBack(Value value, Layout layout) {
+  value = finish(value, layout);
+  for (AxisState &state : layout.states)
+    if (isPartial(state.kind))
+      state = {Kind::I, -1};
+  for (int axis = 0; axis < mesh.size(); ++axis)
+    if (layout.states[axis].kind == Kind::R) {
+      value = spreadOver(value, layout, axis);
+      layout.states[axis] = {Kind::I, -1};
+    }
+  for (auto [dim, cut] : llvm::enumerate(layout.dims))
+    while (!layout.dims[dim].axes.empty()) {
+      int axis = layout.dims[dim].axes.back();
+      layout.unshard(axis, Kind::I);
+      Layout next = layout;
+      next.canonicalize(typeOf(value).getShape(), mesh);
+      value = createConversion(builder, loc, conversionName(Kind::S, Kind::I),
+                               value, axis, next, mesh);
+    }
+  return value;
+}
+
 std::nullptr_t LayoutMaker::fail(const char *why) {
   reason = why;
   return nullptr;

@@ -26,6 +26,9 @@ public:
   mlir::Value make(mlir::Value whole, const Layout &target);
   /// From any layout to one without partial states.
   mlir::Value finish(mlir::Value value, Layout layout);
+  /// From any layout to a whole invariant value. Replicated states go through a
+  /// partial sum, so that the cotangent of the value is one of mixed signs.
+  mlir::Value bringBack(mlir::Value value, Layout layout);
 
   std::string reason; ///< why `make` gave nothing
 
@@ -40,6 +43,7 @@ private:
                        const Layout &layout, int64_t from);
   mlir::Value partialSum(mlir::Value value, const Layout &layout,
                          llvm::ArrayRef<int> axes);
+  mlir::Value spreadOver(mlir::Value value, const Layout &layout, int axis);
   mlir::Value partialExtremum(mlir::Value value, const Layout &layout,
                               llvm::ArrayRef<int> axes, Kind kind);
 

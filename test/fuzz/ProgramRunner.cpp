@@ -13,12 +13,15 @@
 using namespace mlir;
 using namespace mtp;
 
-std::string fuzz::runProgram(ModuleOp module, const RunOptions &options,
-                             const TensorMap &inputs, TensorMap &outputs) {
+fuzz::CompiledProgram::CompiledProgram(ModuleOp module,
+                                       const RunOptions &options,
+                                       std::string &error) {
   SmallString<128> path;
   int descriptor;
-  if (llvm::sys::fs::createTemporaryFile("program", "mlir", descriptor, path))
-    return "no temporary file";
+  if (llvm::sys::fs::createTemporaryFile("program", "mlir", descriptor, path)) {
+    error = "no temporary file";
+    return;
+  }
   {
     llvm::raw_fd_ostream file(descriptor, true);
     module.print(file);
@@ -33,17 +36,32 @@ std::string fuzz::runProgram(ModuleOp module, const RunOptions &options,
   CompileResult result;
   mtpCompile(&request, &result);
   llvm::sys::fs::remove(path);
-  if (result.exitCode)
-    return "compile: " + result.message;
-  SessionOptions session;
-  session.poison = options.poison;
-  session.threadsPerRank = 1;
-  session.collectiveTimeout = 20;
+  if (result.exitCode) {
+    error = "compile: " + result.message;
+    return;
+  }
+  SessionOptions running;
+  running.poison = options.poison;
+  running.threadsPerRank = 1;
+  running.collectiveTimeout = 20;
+  Error failure;
+  session = Session::create(std::move(result.artifact), running, failure);
+  error = session ? "" : "load: " + failure.message;
+}
+
+fuzz::CompiledProgram::~CompiledProgram() = default;
+
+std::string fuzz::CompiledProgram::run(const TensorMap &inputs,
+                                       TensorMap &outputs) {
   Error error;
-  auto running = Session::create(std::move(result.artifact), session, error);
-  if (!running || !running->run(inputs, outputs, error))
-    return "run: " + error.message;
-  return "";
+  return session->run(inputs, outputs, error) ? "" : "run: " + error.message;
+}
+
+std::string fuzz::runProgram(ModuleOp module, const RunOptions &options,
+                             const TensorMap &inputs, TensorMap &outputs) {
+  std::string error;
+  CompiledProgram program(module, options, error);
+  return error.empty() ? program.run(inputs, outputs) : error;
 }
 
 double fuzz::difference(const HostTensor &have, const HostTensor &want) {

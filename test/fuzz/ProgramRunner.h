@@ -13,6 +13,10 @@
 
 #include <random>
 
+namespace mtp {
+class Session;
+}
+
 namespace mtp::fuzz {
 
 struct RunOptions {
@@ -20,6 +24,20 @@ struct RunOptions {
   std::string plan;    ///< of an untyped module: "" or "random:SEED"
   bool poison = false; ///< NaN in all padding and in the fresh arena
   bool doublePrecision = true;
+};
+
+/// A module compiled in this process, with its ranks.
+class CompiledProgram {
+public:
+  /// `error` is the reason if it cannot be compiled or loaded, "" otherwise.
+  CompiledProgram(mlir::ModuleOp module, const RunOptions &options,
+                  std::string &error);
+  ~CompiledProgram();
+  /// One step. Returns the reason if it fails, "" otherwise.
+  std::string run(const TensorMap &inputs, TensorMap &outputs);
+
+private:
+  std::unique_ptr<Session> session;
 };
 
 /// Compiles a module in this process and runs it once. Returns the reason if

@@ -393,6 +393,11 @@ func.func @gather_nd(%x: tensor<5x7x6xf32>, %i: tensor<5x3x1xi64>) -> tensor<5x3
   return %0 : tensor<5x3x6xf32>
 }
 
+func.func @gather_nd_tuples(%x: tensor<5x7x6xf32>, %i: tensor<4x3x2xi64>) -> tensor<4x3x6xf32> {
+  %0 = mtp.gather_nd %x[%i] batch_dims 0 : (tensor<5x7x6xf32>, tensor<4x3x2xi64>) -> tensor<4x3x6xf32>
+  return %0 : tensor<4x3x6xf32>
+}
+
 func.func @scatter_elements_none(%x: tensor<5x7x6xf32>, %i: tensor<5x3x6xi64>, %u: tensor<5x3x6xf32>) -> tensor<5x7x6xf32> {
   %0 = mtp.scatter_elements %x[%i], %u dim 1 combine none : (tensor<5x7x6xf32>, tensor<5x3x6xi64>, tensor<5x3x6xf32>) -> tensor<5x7x6xf32>
   return %0 : tensor<5x7x6xf32>

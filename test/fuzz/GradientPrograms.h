@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- GradientPrograms.h - the gradient of every op in every case
+//---------===//
+//
+// A program like those of TypedPrograms.h that ends in a loss: the first result
+// of each trial, brought back to a whole invariant value, times fixed weights,
+// summed. It is differentiated with respect to the trial's own copy of each
+// float operand, so that one program has the gradients of all trials.
+//
+// A replicated result is brought back through terms of mixed signs, so that its
+// cotangent arrives as a partial sum whose terms are not proportional to it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MTP_TEST_FUZZ_GRADIENTPROGRAMS_H
+#define MTP_TEST_FUZZ_GRADIENTPROGRAMS_H
+
+#include "test/fuzz/TypedPrograms.h"
+
+namespace mtp::fuzz {
+
+struct GradientProgram {
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  /// Why a trial is left out, "" if it is not.
+  std::vector<std::string> notMade;
+  /// Why the program can't be differentiated, "" if it was. Gradients are the
+  /// results "<trial>.<argument>".
+  std::string error;
+};
+
+/// True if the gradient of the op that `seed` runs is to be tested: its first
+/// result is a float, and so is an argument.
+bool hasGradient(mlir::func::FuncOp seed);
+
+/// The program with its backward.
+GradientProgram buildGradients(mlir::func::FuncOp seed,
+                               llvm::ArrayRef<Trial> trials,
+                               const MeshShape &mesh);
+
+/// The loss of one trial without layouts, result "loss".
+mlir::OwningOpRef<mlir::ModuleOp> buildLoss(mlir::func::FuncOp seed);
+
+} // namespace mtp::fuzz
+
+#endif // MTP_TEST_FUZZ_GRADIENTPROGRAMS_H
