@@ -207,6 +207,7 @@ public:
     SolverOptions limits;
     limits.tableLimit = int64_t(1) << 25;
     limits.workLimit = int64_t(1) << (mustFind ? 30 : 28);
+    limits.prune = true;
     Problem problem = model.problem();
     Solver solver(problem, limits);
     auto assignment = solver.solve();
@@ -239,8 +240,14 @@ public:
           "too many ops depend on each other for an exact search; some were "
           "decided alone");
     }
-    if (options.explain)
-      explain(function, model, solver, conversions, plan);
+    if (options.explain) {
+      // Runners-up are among all strategies, if those are few enough.
+      limits.prune = false;
+      Solver all(problem, limits);
+      bool complete = all.solve().has_value();
+      explain(function, model, complete ? all : solver, !complete, conversions,
+              plan);
+    }
     return std::optional<Plan>(std::move(plan));
   }
 
@@ -412,7 +419,7 @@ FailureOr<Plan> randomPlan(ModuleOp module,
   plan.mesh = refineMesh(function, roles, axes);
   Conversions conversions(plan.mesh, machineOf(plan.mesh));
   Space space(function, roles, plan.mesh, Freedom::All);
-  DenseSet<Value> free = valuesWithoutCotangent(function);
+  GradientFlow gradients(function);
   Random random{seed};
   DenseMap<Value, Layout> layouts;
 
@@ -447,9 +454,8 @@ FailureOr<Plan> randomPlan(ModuleOp module,
           Layout from = have == layouts.end()
                             ? Layout(plan.mesh.size(), int(want.dims.size()))
                             : have->second;
-          reachable &=
-              conversions.cost(tensorInfo(operand, !free.contains(operand)),
-                               from, want) < kIllegal;
+          reachable &= conversions.cost(tensorInfo(operand, gradients), from,
+                                        want) < kIllegal;
           asIs &= have == layouts.end() || from == want;
         }
         if (reachable)

@@ -3,6 +3,7 @@
 #include "compiler/plan/Conversions.h"
 
 #include <map>
+#include <numeric>
 #include <queue>
 #include <unordered_map>
 
@@ -139,10 +140,14 @@ public:
   const ConversionPath &path(const Layout &from, const Layout &to);
 
 private:
+  /// One op, small: there are many. stepOf() has the rest.
   struct Edge {
     int to;
+    Transfer forward;
+    std::optional<Transfer> backward;
+    SmallVector<uint8_t, 8> axes;
     Time cost;
-    ConversionStep step;
+    StringRef name;
   };
   struct Node {
     Layout layout;
@@ -168,6 +173,7 @@ private:
   void addPermutes(int node);
   void addEdge(int node, StringRef name, ArrayRef<int> axes, Transfer forward,
                std::optional<Transfer> backward, Layout result);
+  ConversionStep stepOf(int node, const Edge &edge) const;
   Search &settle(int from, int to);
 
   TensorInfo tensor;
@@ -194,19 +200,27 @@ int ConversionGraph::nodeOf(const Layout &layout) {
 void ConversionGraph::addEdge(int node, StringRef name, ArrayRef<int> axes,
                               Transfer forward,
                               std::optional<Transfer> backward, Layout result) {
-  Edge edge;
-  const Layout &at = nodes[node].layout;
-  edge.step.name = name;
-  edge.step.axes.assign(axes.begin(), axes.end());
-  edge.step.forward =
-      trafficOf(tensor, forward, axes, at, result, mesh, machine);
-  if (tensor.cotangent && backward)
-    edge.step.backward =
-        trafficOf(tensor, *backward, axes, result, at, mesh, machine);
-  edge.cost = add(edge.step.forward.time, edge.step.backward.time);
-  edge.step.result = result;
-  edge.to = nodeOf(result);
+  if (!tensor.cotangent || !tensor.gradient)
+    backward.reset();
+  Edge edge{nodeOf(result), forward, backward, {}, 0, name};
+  edge.axes.assign(axes.begin(), axes.end());
+  ConversionStep step = stepOf(node, edge);
+  edge.cost = add(step.forward.time, step.backward.time);
   nodes[node].edges.push_back(std::move(edge));
+}
+
+ConversionStep ConversionGraph::stepOf(int node, const Edge &edge) const {
+  const Layout &from = nodes[node].layout, &to = nodes[edge.to].layout;
+  ConversionStep step;
+  step.name = edge.name;
+  step.axes.assign(edge.axes.begin(), edge.axes.end());
+  step.result = to;
+  step.forward =
+      trafficOf(tensor, edge.forward, step.axes, from, to, mesh, machine);
+  if (edge.backward)
+    step.backward =
+        trafficOf(tensor, *edge.backward, step.axes, to, from, mesh, machine);
+  return step;
 }
 
 /// Takes `axes` off the minor end of their dimension; false if they don't stand
@@ -416,9 +430,11 @@ const ConversionPath &ConversionGraph::path(const Layout &from,
   if (best < 0)
     return path;
   Search &search = searches[source];
-  for (int at = best; at != source; at = search.labels[at].before)
+  for (int at = best; at != source; at = search.labels[at].before) {
+    int before = search.labels[at].before;
     path.steps.push_back(
-        nodes[search.labels[at].before].edges[search.labels[at].edge].step);
+        stepOf(before, nodes[before].edges[search.labels[at].edge]));
+  }
   std::reverse(path.steps.begin(), path.steps.end());
   return path;
 }
@@ -434,11 +450,13 @@ ConversionGraph &Conversions::graphOf(const TensorInfo &tensor,
     return llvm::any_of(layout.dims,
                         [](const DimCut &cut) { return cut.axes.size() > 1; });
   };
-  if (nests(from) || nests(to))
-    units.assign(units.size(), {1});
-  else if (!tensor.shape.empty())
-    units[std::max_element(tensor.shape.begin(), tensor.shape.end()) -
-          tensor.shape.begin()] = {1};
+  SmallVector<int> bySize(units.size());
+  std::iota(bySize.begin(), bySize.end(), 0);
+  llvm::stable_sort(
+      bySize, [&](int a, int b) { return tensor.shape[a] > tensor.shape[b]; });
+  size_t others = nests(from) || nests(to) ? 2 : 1;
+  for (int dim : ArrayRef(bySize).take_front(others))
+    units[dim] = {1};
   for (auto [mine, a, b] : llvm::zip_equal(units, from.dims, to.dims)) {
     if (a.axes.empty() && b.axes.empty())
       continue;

@@ -19,8 +19,8 @@
 //
 // The conjugate of a -> b is dual(b) -> dual(a) on the same blocks. Only the
 // minor-most axes of a dimension come and go. On the way those dimensions are
-// cut that one end cuts, and the largest; all, if several axes may have to
-// change places in one.
+// cut that one end cuts, and the largest; the two largest, if several axes may
+// have to change places in one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_PLAN_CONVERSIONS_H
@@ -39,10 +39,8 @@ struct TensorInfo {
   llvm::SmallVector<int64_t, 4> shape; ///< global
   int64_t elementBytes = 4;
   bool cotangent = true; ///< otherwise there is no backward, and I serves as R
-  bool operator==(const TensorInfo &other) const {
-    return shape == other.shape && elementBytes == other.elementBytes &&
-           cotangent == other.cotangent;
-  }
+  bool gradient = true;  ///< whether anything asks for the cotangent
+  bool operator==(const TensorInfo &other) const = default;
 };
 
 /// What the ranks do in one direction of a conversion.

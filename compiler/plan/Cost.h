@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Cost.h - what collectives and products cost
-//-------------------------===//
+//===- Cost.h - what collectives and products cost ------------------------===//
 //
 // One set of cost functions for planner, explain and simulator. Times are
 // integer picoseconds, so that plans are the same on every machine.
@@ -21,6 +20,10 @@
 // the bytes, then all-gather inside. c0 > 0 is the fixed cost of a launch: one
 // all_reduce is therefore strictly cheaper than reduce_scatter + all_gather.
 //
+// Where a collective of a group on one host was measured (`mtp-run
+// --calibrate`), its time is interpolated between the sizes measured instead;
+// then the last property does not hold, the others do.
+//
 // Properties (tested): monotone in bytes; reduce_scatter <= all_reduce;
 // all_reduce < reduce_scatter + all_gather; all_to_all <= all_gather;
 // one collective over two axes <= one after the other.
@@ -29,8 +32,10 @@
 #ifndef MTP_COMPILER_PLAN_COST_H
 #define MTP_COMPILER_PLAN_COST_H
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mtp::plan {
@@ -64,11 +69,45 @@ struct AxisLinks {
   Link inner, outer;
 };
 
+/// What the products are computed in.
+enum class FlopKind : uint8_t { F32, F64, Other, Half };
+
+/// How the rate of a product depends on its shape: [m, k] x [k, n] takes as
+/// long as one with m n + area results and k + depth terms would at the full
+/// rate. `depth` is what starting and ending a sum costs, `area` what filling
+/// and draining the processor costs.
+struct ProductShape {
+  int64_t depth = 0, area = 0;
+  /// Extents of n and k that are no multiple of `granule` cost this much more.
+  int64_t granule = 1, unalignedPermille = 1000;
+};
+
+enum class CollectiveKind : uint8_t {
+  AllReduce,
+  AllGather,
+  ReduceScatter,
+  AllToAll,
+  Permute
+};
+
+/// Measured times of one kind of collective over `ranks` ranks of one host.
+struct MeasuredCollective {
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  int64_t ranks = 2;
+  /// Bytes (as in the functions below) and time, both increasing.
+  std::vector<std::pair<int64_t, Time>> points;
+};
+
 /// Everything the cost functions know about the machine.
 struct Machine {
   std::vector<AxisLinks> axes; ///< slowest first, as in the mesh
   Time launch = 0;             ///< c0 of every collective
-  int64_t psPerKiloFlopF32 = 0, psPerKiloFlopF64 = 0, psPerKiloFlopOther = 0;
+  /// Of a thousand million operations, by FlopKind.
+  std::array<int64_t, 4> psPerGigaFlop{};
+  ProductShape products;
+  int64_t psPerKiBOfMemory = 0; ///< read or written; 0: not charged
+  /// Consistent: see makeConsistent().
+  std::vector<MeasuredCollective> measured;
 
   /// Ranks that are threads of one host. The constants are those of one server
   /// core with AVX-512 (about 60 GFLOP/s in f32, half in f64, 6 G operations
@@ -93,8 +132,10 @@ Time allToAll(const Machine &machine, const std::vector<int> &axes,
 Time permute(const Machine &machine, const std::vector<int> &axes,
              int64_t bytes);
 
-/// What the products are computed in.
-enum class FlopKind : uint8_t { F32, F64, Other };
+/// Raises and lowers measured times until the properties above hold: times
+/// grow with bytes, reduce_scatter <= all_reduce < reduce_scatter + all_gather,
+/// all_to_all <= all_gather. Entries without points are dropped.
+void makeConsistent(std::vector<MeasuredCollective> &measured);
 
 /// `flops` floating-point operations on one rank. Only contractions (products,
 /// attention, convolutions) are charged: everything else is fused into its
@@ -102,6 +143,13 @@ enum class FlopKind : uint8_t { F32, F64, Other };
 /// make the planner pay a collective to split an addition. Count the local,
 /// padded sizes: a rank that computes padding takes as long as its neighbours.
 Time compute(const Machine &machine, int64_t flops, FlopKind kind);
+
+/// `batch` products [m, k] x [k, n] on one rank, with Machine::products.
+Time product(const Machine &machine, int64_t batch, int64_t m, int64_t n,
+             int64_t k, FlopKind kind);
+
+/// Reading and writing `bytes` of memory on one rank.
+Time memory(const Machine &machine, int64_t bytes);
 
 } // namespace mtp::plan
 

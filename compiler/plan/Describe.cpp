@@ -173,7 +173,7 @@ LogicalResult describe(func::FuncOp function, Plan &plan,
   plan.weights.clear();
   plan.cost = realization->cost();
   plan.allReplicated = 0;
-  DenseSet<Value> free = valuesWithoutCotangent(function);
+  GradientFlow gradients(function);
   for (auto [op, planned] : llvm::zip_equal(
            function.getBody().front().without_terminator(), plan.ops)) {
     auto rule = cast<ShardingOpInterface>(op).getShardingRule();
@@ -187,7 +187,7 @@ LogicalResult describe(func::FuncOp function, Plan &plan,
       weight.layout = planned.results[0].text(plan.mesh);
       weight.how = splitText(value, planned.results[0], plan.mesh);
       weight.shape.assign(type.getShape().begin(), type.getShape().end());
-      TensorInfo info = tensorInfo(value, true);
+      TensorInfo info = tensorInfo(value);
       weight.bytes = type.getNumElements() * info.elementBytes;
       weight.bytesPerRank = info.elementBytes;
       for (int64_t extent :
@@ -196,8 +196,8 @@ LogicalResult describe(func::FuncOp function, Plan &plan,
       plan.weights.push_back(std::move(weight));
       continue;
     }
-    bool cotangent = llvm::any_of(op.getResults(),
-                                  [&](Value v) { return !free.contains(v); });
+    bool cotangent = llvm::any_of(
+        op.getResults(), [&](Value v) { return gradients.reaches(v); });
     Strategy strategy;
     strategy.operands = planned.operands;
     strategy.results = planned.results;
@@ -273,9 +273,8 @@ void predictCollectives(ModuleOp module) {
         builder.getStringAttr(
             reasonFor(op.getTransfer(), backward, value, user, axes)));
     set(spmd::names::predictedCount, builder.getI64IntegerAttr(1));
-    set(spmd::names::predictedBytes,
-        builder.getI64IntegerAttr(
-            localBytes(tensorInfo(input, true), *layout, mesh)));
+    set(spmd::names::predictedBytes, builder.getI64IntegerAttr(localBytes(
+                                         tensorInfo(input), *layout, mesh)));
   });
 }
 

@@ -35,7 +35,8 @@ best(const std::vector<Model::Alternative> &all,
 static void explainCollectives(func::FuncOp function, const Model &model,
                                const Solver &solver,
                                const std::vector<std::vector<Time>> &marginals,
-                               const Realization &realization, Plan &plan) {
+                               const Realization &realization, bool pruned,
+                               Plan &plan) {
   DenseMap<Operation *, int> position;
   for (Operation &op : function.getBody().front().without_terminator())
     position[&op] = int(position.size());
@@ -71,7 +72,9 @@ static void explainCollectives(func::FuncOp function, const Model &model,
         }
         Time regret = total >= kIllegal ? kIllegal : total - solver.optimum();
         if (regret >= kPenalty / 2) {
-          words = "none: every other way moves a weight";
+          words = total < kIllegal ? "none: every other way moves a weight"
+                  : pruned         ? "none: no other way is ever cheaper"
+                                   : "none: no other way is allowed";
           regret = 0;
         }
         for (const Traffic *traffic : {&step.forward, &step.backward}) {
@@ -88,7 +91,8 @@ static void explainCollectives(func::FuncOp function, const Model &model,
 static void explainWhole(func::FuncOp function, const Model &model,
                          const Solver &solver,
                          const std::vector<std::vector<Time>> &marginals,
-                         const Realization &realization, Plan &plan) {
+                         const Realization &realization, bool pruned,
+                         Plan &plan) {
   auto explainValue = [&](Value value, bool isParameter) {
     const Layout &have = realization[value].layout;
     if (cast<RankedTensorType>(value.getType()).getNumElements() <= 1)
@@ -107,7 +111,9 @@ static void explainWhole(func::FuncOp function, const Model &model,
       });
       WholeValue entry{valueName(value), group.name, "", isParameter};
       Time regret = split ? split->total - solver.optimum() : 0;
-      if (!split)
+      if (!split && pruned)
+        entry.why = "splitting it is never cheaper";
+      else if (!split)
         entry.why = group.isData ? "it has no batch dimension to split"
                                  : "no dimension may be split: they are batch, "
                                    "tokens, or used whole";
@@ -130,13 +136,14 @@ static void explainWhole(func::FuncOp function, const Model &model,
 }
 
 void explain(func::FuncOp function, const Model &model, const Solver &solver,
-             Conversions &conversions, Plan &plan) {
+             bool pruned, Conversions &conversions, Plan &plan) {
   auto realization = Realization::of(function, plan, conversions);
   if (failed(realization))
     return;
   auto marginals = solver.minMarginals();
-  explainCollectives(function, model, solver, marginals, *realization, plan);
-  explainWhole(function, model, solver, marginals, *realization, plan);
+  explainCollectives(function, model, solver, marginals, *realization, pruned,
+                     plan);
+  explainWhole(function, model, solver, marginals, *realization, pruned, plan);
 }
 
 //===----------------------------------------------------------------------===//

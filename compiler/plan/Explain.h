@@ -16,9 +16,11 @@
 namespace mtp::plan {
 
 /// Fills the runner-up and regret of each collective, and a note for every
-/// value that stayed whole on an axis.
+/// value that stayed whole on an axis. `pruned`: the solver left out dominated
+/// strategies, so that some choices have no cost.
 void explain(mlir::func::FuncOp function, const Model &model,
-             const Solver &solver, Conversions &conversions, Plan &plan);
+             const Solver &solver, bool pruned, Conversions &conversions,
+             Plan &plan);
 
 } // namespace mtp::plan
 

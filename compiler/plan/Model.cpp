@@ -51,7 +51,7 @@ int indexOf(std::vector<int> &ids, int id) {
 Model::Model(func::FuncOp function, const Space &space,
              Conversions &conversions, Objective objective)
     : function(function), space(space), conversions(conversions),
-      objective(objective), free(valuesWithoutCotangent(function)) {
+      objective(objective), gradients(function) {
   addUnits();
   addValues();
   findWeights();
@@ -149,7 +149,7 @@ uint64_t Model::colorOf(Operation *op) {
       auto it = colors.find(before);
       depends |= it != colors.end();
       hash.add(it != colors.end() ? it->second[depth - 1]
-               : before           ? structures.lookup(before)
+               : before ? structures.lookup(before)
                         : cast<BlockArgument>(operand).getArgNumber());
     }
     mine[depth] = hash.state | 1;
@@ -217,8 +217,8 @@ void Model::addUnits() {
     unitOfOp[&op] = index;
     const Unit &unit = units[index];
     Variable &variable = tables.variables[unit.variable];
-    bool cotangent = llvm::any_of(op.getResults(),
-                                  [&](Value v) { return !free.contains(v); });
+    bool cotangent = llvm::any_of(
+        op.getResults(), [&](Value v) { return gradients.reaches(v); });
     if (!unit.space.rule.anyState)
       for (auto [cost, strategy] :
            llvm::zip_equal(variable.unary, unit.space.strategies))
@@ -236,7 +236,7 @@ void Model::addValues() {
     model.value = value;
     model.unit = unitOf(value);
     model.result = result;
-    model.info = tensorInfo(value, !free.contains(value));
+    model.info = tensorInfo(value, gradients);
     for (OpOperand &use : value.getUses()) {
       Operation *user = use.getOwner();
       model.uses.push_back(

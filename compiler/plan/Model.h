@@ -130,7 +130,7 @@ private:
   const Space &space;
   Conversions &conversions;
   Objective objective;
-  llvm::DenseSet<mlir::Value> free; ///< without cotangent
+  GradientFlow gradients;
   std::vector<Unit> units;
   llvm::DenseMap<mlir::Operation *, int> unitOfOp;
   llvm::DenseMap<mlir::Value, int> unitOfInput, modelOf;

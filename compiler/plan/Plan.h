@@ -125,10 +125,23 @@ nlohmann::json explainJson(const Plan &plan);
 mlir::func::FuncOp mainFunction(mlir::ModuleOp module);
 /// Name of a value: of the argument, the parameter, or the op's location.
 std::string valueName(mlir::Value value);
+
+/// Which values have a backward.
+struct GradientFlow {
+  explicit GradientFlow(mlir::func::FuncOp function);
+  llvm::DenseSet<mlir::Value> untyped; ///< without cotangent (Strategy.h)
+  /// Those that depend on no trainable parameter: inputs, tables of rotary
+  /// embeddings. They have a cotangent, but nothing asks for it.
+  llvm::DenseSet<mlir::Value> unused;
+
+  bool reaches(mlir::Value value) const {
+    return !untyped.contains(value) && !unused.contains(value);
+  }
+};
 /// What conversions need to know of `value`.
-TensorInfo tensorInfo(mlir::Value value, bool cotangent);
-/// Values without cotangent (Strategy.h), for the whole function at once.
-llvm::DenseSet<mlir::Value> valuesWithoutCotangent(mlir::func::FuncOp function);
+TensorInfo tensorInfo(mlir::Value value, const GradientFlow &gradients);
+/// The same of a value without cotangent.
+TensorInfo tensorInfo(mlir::Value value);
 
 /// The conversions of one value.
 struct ValueConversions {

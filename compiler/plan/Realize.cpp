@@ -3,6 +3,7 @@
 //===- Realize.cpp - from layouts to conversions
 //---------------------------===//
 #include "compiler/plan/Plan.h"
+#include "compiler/plan/Trainable.h"
 
 using namespace mlir;
 
@@ -60,34 +61,47 @@ std::string valueName(Value value) {
   return index ? name + ":" + std::to_string(index) : name;
 }
 
-TensorInfo tensorInfo(Value value, bool cotangent) {
+TensorInfo tensorInfo(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   TensorInfo info;
   info.shape.assign(type.getShape().begin(), type.getShape().end());
   info.elementBytes = std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
-  info.cotangent = cotangent;
+  info.cotangent = info.gradient = false;
   return info;
 }
 
-DenseSet<Value> valuesWithoutCotangent(func::FuncOp function) {
-  DenseSet<Value> none;
+TensorInfo tensorInfo(Value value, const GradientFlow &gradients) {
+  TensorInfo info = tensorInfo(value);
+  info.cotangent = !gradients.untyped.contains(value);
+  info.gradient = gradients.reaches(value);
+  return info;
+}
+
+GradientFlow::GradientFlow(func::FuncOp function) {
   auto isFloat = [](Value value) {
     return isa<FloatType>(
         cast<RankedTensorType>(value.getType()).getElementType());
   };
   for (BlockArgument argument : function.getArguments())
-    if (!isFloat(argument))
-      none.insert(argument);
+    (isFloat(argument) ? unused : untyped).insert(argument);
+  llvm::StringMap<Trainability> trainable = findTrainable(function);
   for (Operation &op : function.getBody().front().without_terminator()) {
-    bool all = op.hasTrait<NoCotangentTrait>() ||
-               (op.getNumOperands() > 0 &&
-                llvm::all_of(op.getOperands(),
-                             [&](Value v) { return none.contains(v); }));
+    bool hasOperands = op.getNumOperands() > 0;
+    bool none = op.hasTrait<NoCotangentTrait>() ||
+                (hasOperands && llvm::all_of(op.getOperands(), [&](Value v) {
+                   return untyped.contains(v);
+                 }));
+    auto source = op.getAttrOfType<FlatSymbolRefAttr>("source");
+    bool constant =
+        hasOperands ? llvm::none_of(op.getOperands(),
+                                    [&](Value v) { return reaches(v); })
+                    : source && !trainable.lookup(source.getValue()).trainable;
     for (Value result : op.getResults())
-      if (all || !isFloat(result))
-        none.insert(result);
+      if (none || !isFloat(result))
+        untyped.insert(result);
+      else if (constant)
+        unused.insert(result);
   }
-  return none;
 }
 
 Layout outputOf(const Layout &layout) {
@@ -191,7 +205,7 @@ bool Realization::convert(ValueConversions &value, const TensorInfo &info,
 FailureOr<Realization> Realization::of(func::FuncOp function, const Plan &plan,
                                        Conversions &conversions) {
   Realization result;
-  DenseSet<Value> free = valuesWithoutCotangent(function);
+  GradientFlow gradients(function);
   Block &block = function.getBody().front();
   DenseMap<Operation *, int> position;
   for (Operation &op : block.without_terminator())
@@ -214,7 +228,7 @@ FailureOr<Realization> Realization::of(func::FuncOp function, const Plan &plan,
                       unsigned index) -> LogicalResult {
     ValueConversions &mine = result.values[value];
     mine.layout = planned.results[index];
-    TensorInfo info = tensorInfo(value, !free.contains(value));
+    TensorInfo info = tensorInfo(value, gradients);
     // Uses in program order, so that the tree does not depend on use lists.
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : value.getUses())
@@ -267,8 +281,8 @@ FailureOr<Realization> Realization::of(func::FuncOp function, const Plan &plan,
       mine.layout = constantLayout(*rule, required);
       if (use.getOwner() == block.getTerminator())
         result.outputs[&use] = required;
-      if (!result.convert(mine, tensorInfo(value, false), conversions, &use,
-                          required, {}))
+      if (!result.convert(mine, tensorInfo(value), conversions, &use, required,
+                          {}))
         return fail(value, use, mine.layout, required);
     }
   }

@@ -77,6 +77,8 @@ bool Solver::check() {
                   "' and '" + problem.variables[pair.b].name +
                   "' is malformed");
   }
+  if (options.prune)
+    removeDominated(problem);
   dropIllegal();
   return true;
 }

@@ -54,6 +54,9 @@ struct SolverOptions {
   int64_t tableLimit = int64_t(1) << 28;
   /// Entries of all tables together.
   int64_t workLimit = int64_t(1) << 33;
+  /// Removes dominated strategies first: the same optimum from smaller tables.
+  /// Their min-marginals are then not known.
+  bool prune = false;
 };
 
 /// Why there is no assignment.
@@ -122,6 +125,12 @@ private:
   int largestScope = 0;
   int64_t largestEntries = 0, allEntries = 0;
 };
+
+/// Makes strategies illegal that have no legal partner in a neighbour, or that
+/// another strategy of the variable replaces at no cost, whatever the
+/// neighbours do. The optimum stays, and the least cost with each strategy that
+/// stays. Among equals the first strategy stays.
+void removeDominated(Problem &problem);
 
 /// Cost of an assignment.
 Time costOf(const Problem &problem, const std::vector<int> &assignment);

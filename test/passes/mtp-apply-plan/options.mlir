@@ -2,7 +2,7 @@
 // RUN: mtp-opt %s --mtp-apply-plan="mesh=tp=2 plan=random:7" > %t.a
 // RUN: mtp-opt %s --mtp-apply-plan="mesh=tp=2 plan=random:7" > %t.b
 // RUN: diff %t.a %t.b
-// RUN: mtp-opt %s --mtp-apply-plan="mesh=tp=2 explain" -o /dev/null 2>&1 | FileCheck %s --check-prefix=EXPLAIN
+// RUN: mtp-opt %s --mtp-apply-plan="mesh=tp=2 explain pin=product=tp=P(sum)" -o /dev/null 2>&1 | FileCheck %s --check-prefix=EXPLAIN
 // RUN: not mtp-opt %s --mtp-apply-plan="mesh=tp=0" 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not mtp-opt %s --mtp-apply-plan="mesh=tp=2,tp=2" 2>&1 | FileCheck %s --check-prefix=TWICE
 // RUN: not mtp-opt %s --mtp-apply-plan="mesh=tp=70000" 2>&1 | FileCheck %s --check-prefix=LARGE
@@ -14,6 +14,7 @@
 // PIN: mtp.matmul {{.*}} -> tensor<4x8xf32, #mtp.layout<@mesh, tp = P(sum)>>
 // EXPLAIN: plan for mesh tp=2 (chosen)
 // EXPLAIN: w: row parallel: 2 blocks of [8, 8]
+// EXPLAIN: reduce_from on tp of 'product' {{.*}} runner-up: none: no other way is allowed
 // ZERO: mesh axis 'tp=0' is not NAME=SIZE
 // TWICE: mesh axis 'tp' is given twice
 // LARGE: the mesh has more than 65536 ranks

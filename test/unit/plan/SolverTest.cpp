@@ -60,7 +60,7 @@ template <typename Visit> void enumerate(const Problem &problem, Visit visit) {
 
 TEST(Solver, EqualsBruteForceOnRandomGraphs) {
   std::mt19937_64 random(1);
-  int infeasible = 0;
+  int infeasible = 0, left = 0, removed = 0;
   for (int run = 0; run < 500; ++run) {
     Problem problem = randomProblem(random, run % 3 * 15);
     std::vector<std::vector<Time>> forced;
@@ -86,7 +86,25 @@ TEST(Solver, EqualsBruteForceOnRandomGraphs) {
     EXPECT_EQ(solver.optimum(), best) << run;
     EXPECT_EQ(costOf(problem, *solution), best) << run;
     EXPECT_EQ(solver.minMarginals(), forced) << run;
+
+    // Without dominated strategies: the same for all that are left.
+    SolverOptions options;
+    options.prune = true;
+    Solver pruned(problem, options);
+    solution = pruned.solve();
+    ASSERT_TRUE(solution) << run;
+    EXPECT_EQ(costOf(problem, *solution), best) << run;
+    auto marginals = pruned.minMarginals();
+    for (size_t v = 0; v < forced.size(); ++v)
+      for (size_t x = 0; x < forced[v].size(); ++x) {
+        left += marginals[v][x] < kIllegal;
+        removed += marginals[v][x] >= kIllegal && forced[v][x] < kIllegal;
+        if (marginals[v][x] < kIllegal)
+          EXPECT_EQ(marginals[v][x], forced[v][x]) << run;
+      }
   }
+  EXPECT_GT(left, 1000);
+  EXPECT_GT(removed, 1000);
   EXPECT_GT(infeasible, 10);
   EXPECT_LT(infeasible, 300);
 }
@@ -98,7 +116,9 @@ TEST(Solver, IsIndependentOfOrderAndNames) {
     for (Variable &variable : problem.variables)
       for (Time &cost : variable.unary)
         cost = cost < kIllegal ? cost / 25 : cost; // many ties
-    auto solution = Solver(problem).solve();
+    SolverOptions options;
+    options.prune = run % 2;
+    auto solution = Solver(problem, options).solve();
     std::vector<int> place(problem.variables.size());
     std::iota(place.begin(), place.end(), 0);
     std::shuffle(place.begin(), place.end(), random);
@@ -114,7 +134,7 @@ TEST(Solver, IsIndependentOfOrderAndNames) {
       pair.b = place[pair.b];
     }
     std::shuffle(shuffled.pairs.begin(), shuffled.pairs.end(), random);
-    auto other = Solver(shuffled).solve();
+    auto other = Solver(shuffled, options).solve();
     ASSERT_EQ(solution.has_value(), other.has_value());
     for (size_t v = 0; solution && v < place.size(); ++v)
       EXPECT_EQ((*solution)[v], (*other)[place[v]]);
