@@ -41,6 +41,11 @@ struct SpmdFusePass : mtp::impl::SpmdFuseBase<SpmdFusePass> {
         if (isa<StopGradientOp, BarrierOp>(op)) {
           op.getResult(0).replaceAllUsesWith(op.getOperand(0));
           op.erase();
+        } else if (auto dropout = dyn_cast<DropoutOp>(op);
+                   dropout && !dropout.getTraining() &&
+                   dropout.getMask().use_empty()) {
+          dropout.getResult().replaceAllUsesWith(dropout.getInput());
+          op.erase();
         }
       for (const FusionGroup &group : planFusion(block))
         outlineGroup(group);

@@ -60,8 +60,10 @@ Access operandAccess(Operation *user, unsigned number, Access access) {
   Value operand = user->getOperand(number), result = user->getResult(0);
   switch (emitter->kind) {
   case FusionKind::Row:
-  case FusionKind::Reduce:
-    return number == 0 ? Access::Full : Access::Other;
+  case FusionKind::Reduce: // a gradient reads its cotangent like its input
+    return number == 0 || shapeOf(operand) == shapeOf(user->getOperand(0))
+               ? Access::Full
+               : Access::Other;
   case FusionKind::Elementwise:
     break;
   case FusionKind::Move:

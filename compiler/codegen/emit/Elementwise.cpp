@@ -60,6 +60,81 @@ Value gelu(Scalars &s, Value x, Operation *op) {
   return s.mul(half, s.add(inner, s.one()));
 }
 
+/// `Formula(s, x, g, op)` of an activation's operand and cotangent.
+template <auto Formula>
+Value activationGradient(RegionEmitter &emit, Operation *op, unsigned,
+                         ArrayRef<IndexExpr> indices) {
+  Value x = emit.broadcastElement(op->getOperand(0), indices);
+  Value g = emit.broadcastElement(op->getOperand(1), indices);
+  Scalars s(emit, elementTypeOf(op->getOperand(0)));
+  return s.mul(Formula(s, x, op), g);
+}
+
+/// P(x) + x p(x) with the normal distribution P and its density p; with tanh,
+/// the derivative of that form.
+Value geluSlope(Scalars &s, Value x, Operation *op) {
+  Value half = s.number(0.5), square = s.mul(x, x);
+  if (!cast<GeluGradientOp>(op).getTanh()) {
+    Value below =
+        s.mul(half, s.add(s.erf(s.mul(x, s.number(std::sqrt(0.5)))), s.one()));
+    Value density = s.mul(s.exp(s.mul(square, s.number(-0.5))),
+                          s.number(1 / std::sqrt(2 * M_PI)));
+    return s.add(below, s.mul(x, density));
+  }
+  double slope = std::sqrt(2 / M_PI), cubic = 0.044715;
+  Value scaled = s.mul(x, s.number(slope));
+  Value t =
+      s.tanh(s.mul(scaled, s.add(s.one(), s.mul(square, s.number(cubic)))));
+  Value inner =
+      s.mul(scaled, s.add(s.one(), s.mul(square, s.number(3 * cubic))));
+  Value steep = s.mul(s.sub(s.one(), s.mul(t, t)), inner);
+  return s.mul(half, s.add(s.add(s.one(), t), steep));
+}
+
+Value siluSlope(Scalars &s, Value x, Operation *) {
+  Value y = s.sigmoid(x);
+  return s.mul(y, s.add(s.one(), s.mul(x, s.sub(s.one(), y))));
+}
+
+/// Ten rounds on 32 bit words that lie in i64 registers: products of two words
+/// are whole.
+Value philox(RegionEmitter &emit, Operation *op, unsigned,
+             ArrayRef<IndexExpr> indices) {
+  auto random = cast<PhiloxOp>(op);
+  Scalars s(emit, emit.builder.getI64Type());
+  auto low = [&](Value x) { return s.bitAnd(x, s.integer(0xffffffff)); };
+  auto high = [&](Value x) {
+    return arith::ShRUIOp::create(emit.builder, emit.loc, x, s.integer(32));
+  };
+  Value index = emit.element(random.getIndex(), indices),
+        seed = emit.element(random.getSeed(), {}),
+        step = emit.element(random.getStep(), {});
+  Value counter[4] = {low(index), high(index), low(step),
+                      low(s.integer(random.getStream()))};
+  Value key[2] = {low(seed), high(seed)};
+  for (int round = 0; round < 10; ++round) {
+    Value p = s.mul(counter[0], s.integer(0xD2511F53)),
+          q = s.mul(counter[2], s.integer(0xCD9E8D57));
+    Value next[4] = {s.bitXor(s.bitXor(high(q), counter[1]), key[0]), low(q),
+                     s.bitXor(s.bitXor(high(p), counter[3]), key[1]), low(p)};
+    std::copy(next, next + 4, counter);
+    key[0] = low(s.add(key[0], s.integer(0x9E3779B9)));
+    key[1] = low(s.add(key[1], s.integer(0xBB67AE85)));
+  }
+  return counter[0];
+}
+
+/// Dropout that is not active: the identity, and a mask of ones.
+Value dropout(RegionEmitter &emit, Operation *op, unsigned number,
+              ArrayRef<IndexExpr> indices) {
+  if (cast<DropoutOp>(op).getTraining())
+    return emit.refuse(op, "is active and was not expanded");
+  if (number == 0)
+    return emit.element(op->getOperand(0), indices);
+  return arith::ConstantIntOp::create(emit.builder, emit.loc,
+                                      emit.builder.getI1Type(), 1);
+}
+
 Value pow(RegionEmitter &emit, Operation *op, unsigned,
           ArrayRef<IndexExpr> indices) {
   Value base = emit.broadcastElement(op->getOperand(0), indices);
@@ -143,6 +218,10 @@ void mtp::registerElementwiseEmitters(EmitterTable &table) {
   add("gelu", unary<gelu>, 20);
   add("is_nan", unary<[](S s, Value x, Operation *) { return s.isNan(x); }>);
   add("is_inf", unary<[](S s, Value x, Operation *) { return s.isInf(x); }>);
+  add("gelu_gradient", activationGradient<geluSlope>, 32);
+  add("silu_gradient", activationGradient<siluSlope>, 18);
+  add("philox", philox, 60);
+  add("dropout", dropout, 0);
   add("stop_gradient", identity, 0);
   add("barrier", identity, 0);
 

@@ -242,6 +242,69 @@ double normed(Operation *op, const Operands &in, const Index &at, unsigned) {
   return in.size() > 2 ? y + get(in[2], inner) : y;
 }
 
+/// y (g - sum of g y), or g - exp(y) sum of g.
+double softmaxGradient(Operation *op, const Operands &in, const Index &at,
+                       unsigned) {
+  int64_t dim = op->getAttrOfType<IntegerAttr>("dim").getInt();
+  bool isLog = isa<LogSoftmaxGradientOp>(op);
+  double sum = 0;
+  Index own = at;
+  for (own[dim] = 0; own[dim] < in[0].shape[dim]; ++own[dim])
+    sum += get(in[1], own) * (isLog ? 1 : get(in[0], own));
+  double y = get(in[0], at), g = get(in[1], at);
+  return isLog ? g - std::exp(y) * sum : y * (g - sum);
+}
+/// The Jacobian of the forward, one product an element of the row.
+double normGradient(Operation *op, const Operands &in, const Index &at,
+                    unsigned) {
+  bool centered = isa<LayerNormGradientOp>(op);
+  size_t rank = in[0].shape.size(), first = rank - in[1].shape.size();
+  std::vector<int64_t> sizes(in[0].shape.begin() + first, in[0].shape.end());
+  double count = in[1].elements(), sum = 0, squares = 0;
+  auto position = [&](int64_t i) {
+    Index own = at, inner = unflat(i, sizes);
+    std::copy(inner.begin(), inner.end(), own.begin() + first);
+    return own;
+  };
+  for (int64_t i = 0; i < count; ++i)
+    sum += get(in[0], position(i));
+  double mean = centered ? sum / count : 0;
+  for (int64_t i = 0; i < count; ++i)
+    squares += std::pow(get(in[0], position(i)) - mean, 2);
+  double epsilon = op->getAttrOfType<FloatAttr>("epsilon").getValueAsDouble();
+  double deviation = std::sqrt(squares / count + epsilon), result = 0;
+  double own = get(in[0], at) - mean;
+  for (int64_t i = 0; i < count; ++i) {
+    double x = get(in[0], position(i)) - mean;
+    // d y[i] / d x[at]
+    double slope = (position(i) == at) / deviation -
+                   x * own / (count * std::pow(deviation, 3));
+    if (centered)
+      slope -= 1 / (count * deviation);
+    result += get(in[2], position(i)) * in[1].data[i] * slope;
+  }
+  return result;
+}
+
+/// The first word of Philox4x32-10.
+double philox(Operation *op, const Operands &in, const Index &at, unsigned) {
+  auto index = static_cast<uint64_t>(static_cast<int64_t>(get(in[0], at))),
+       seed = static_cast<uint64_t>(static_cast<int64_t>(in[1].data[0])),
+       step = static_cast<uint64_t>(static_cast<int64_t>(in[2].data[0]));
+  uint32_t c[4] = {uint32_t(index), uint32_t(index >> 32), uint32_t(step),
+                   uint32_t(cast<PhiloxOp>(op).getStream())};
+  uint32_t k[2] = {uint32_t(seed), uint32_t(seed >> 32)};
+  for (int round = 0; round < 10; ++round) {
+    uint64_t p = uint64_t(0xD2511F53) * c[0], q = uint64_t(0xCD9E8D57) * c[2];
+    uint32_t next[4] = {uint32_t(q >> 32) ^ c[1] ^ k[0], uint32_t(q),
+                        uint32_t(p >> 32) ^ c[3] ^ k[1], uint32_t(p)};
+    std::copy(next, next + 4, c);
+    k[0] += 0x9E3779B9;
+    k[1] += 0xBB67AE85;
+  }
+  return c[0];
+}
+
 double maximum(double a, double b) {
   return std::isnan(a) ? a : std::isnan(b) ? b : std::max(a, b);
 }
@@ -254,6 +317,14 @@ double gelu(double x, bool tanhForm) {
                                        (x + 0.044715 * x * x * x))) /
                         2
                   : x * (1 + std::erf(x / std::sqrt(2.0))) / 2;
+}
+
+double geluSlope(double x, bool tanhForm) {
+  if (!tanhForm)
+    return (1 + std::erf(x / std::sqrt(2.0))) / 2 +
+           x * std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
+  double c = std::sqrt(2 / M_PI), t = std::tanh(c * (x + 0.044715 * x * x * x));
+  return (1 + t) / 2 + x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x) / 2;
 }
 
 std::map<std::string, Rule> makeRules() {
@@ -285,6 +356,17 @@ std::map<std::string, Rule> makeRules() {
   r["gelu"] = [](Operation *op, const Operands &in, const Index &at, unsigned) {
     return gelu(get(in[0], at), op->hasAttr("tanh"));
   };
+  r["gelu_gradient"] = [](Operation *op, const Operands &in, const Index &at,
+                          unsigned) {
+    return geluSlope(get(in[0], at), op->hasAttr("tanh")) * spread(in[1], at);
+  };
+  r["silu_gradient"] = binary([](double x, double g) {
+    double y = 1 / (1 + std::exp(-x));
+    return y * (1 + x * (1 - y)) * g;
+  });
+  r["dropout"] = [](Operation *, const Operands &in, const Index &at,
+                    unsigned number) { return number ? 1 : get(in[0], at); };
+  r["philox"] = philox;
   r["add"] = binary([](double a, double b) { return a + b; });
   r["sub"] = binary([](double a, double b) { return a - b; });
   r["mul"] = binary([](double a, double b) { return a * b; });
@@ -352,6 +434,8 @@ std::map<std::string, Rule> makeRules() {
   r["reduce_min"] = reduction(INFINITY, minimum);
   r["softmax"] = r["log_softmax"] = softmaxed;
   r["layer_norm"] = r["rms_norm"] = normed;
+  r["softmax_gradient"] = r["log_softmax_gradient"] = softmaxGradient;
+  r["layer_norm_gradient"] = r["rms_norm_gradient"] = normGradient;
   r["mask_tail"] = [](Operation *op, const Operands &in, const Index &at,
                       unsigned) {
     auto mask = cast<spmd::MaskTailOp>(op);

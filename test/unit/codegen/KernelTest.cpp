@@ -185,6 +185,41 @@ func.func @divide(%x: tensor<4xi32>, %y: tensor<4xi32>) -> (tensor<4xi32>, tenso
   EXPECT_EQ(actual[1].data, (std::vector<double>{0, 0, 1, -1}));
 }
 
+/// The test vectors that Random123 publishes (kat_vectors).
+TEST(Kernels, PhiloxGivesThePublishedNumbers) {
+  struct Vector {
+    const char *index, *step, *seed;
+    int64_t stream;
+    double word;
+  };
+  for (const Vector &v : {Vector{"0", "0", "0", 0, 0x6627e8d5},
+                          {"-1", "-1", "-1", 0xffffffff, 0x408f276d},
+                          {"0x85a308d3243f6a88", "0x13198a2e",
+                           "0x299f31d0a4093822", 0x03707344, 0xd16cfe09}}) {
+    auto context = makeContext();
+    auto constant = [](const char *name, const char *value) {
+      bool isHex = StringRef(value).starts_with("0x");
+      // A literal has to fit i64: bits above go through the sign.
+      int64_t bits = isHex ? static_cast<int64_t>(strtoull(value, nullptr, 16))
+                           : strtoll(value, nullptr, 10);
+      return std::string("  %") + name + " = mtp.constant dense<" +
+             std::to_string(bits) + "> : tensor<i64>\n";
+    };
+    auto module = parseSourceString<ModuleOp>(
+        "func.func @bits() -> tensor<i64> {\n" + constant("i", v.index) +
+            constant("s", v.seed) + constant("t", v.step) +
+            "  %r = mtp.philox %i, %s, %t {stream = " +
+            std::to_string(v.stream) +
+            " : i64} : (tensor<i64>, tensor<i64>, tensor<i64>) -> "
+            "tensor<i64>\n  return %r : tensor<i64>\n}\n",
+        context.get());
+    ASSERT_TRUE(module);
+    KernelRunner runner(*module);
+    auto func = *module->getOps<func::FuncOp>().begin();
+    EXPECT_EQ(runner.run(func, {})[0].data[0], v.word);
+  }
+}
+
 TEST(Kernels, IndexOutsideIsAFaultAndReadsNothingElse) {
   auto context = makeContext();
   auto module = parseSourceString<ModuleOp>(R"mlir(

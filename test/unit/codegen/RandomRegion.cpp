@@ -104,7 +104,7 @@ Value Generator::operandFor(const Shape &shape) {
 
 Value Generator::elementwise(Value x) {
   Shape shape = shapeOf(x);
-  switch (pick(0, 16)) {
+  switch (pick(0, 19)) {
   case 0:
     return create<AddOp>(shape, x, operandFor(shape));
   case 1:
@@ -136,7 +136,32 @@ Value Generator::elementwise(Value x) {
     return create<DivOp>(shape, x, create<ExpOp>(shape, near(x)));
   case 14:
     return create<ErfOp>(shape, x);
-  case 15: {
+  case 15:
+    return near(create<GeluGradientOp>(shape, x, operandFor(shape),
+                                       chance(50) ? builder.getUnitAttr()
+                                                  : UnitAttr()));
+  case 16:
+    return near(create<SiluGradientOp>(shape, x, operandFor(shape)));
+  case 17: { // dropout
+    auto i64 = builder.getI64Type();
+    if (shape.empty())
+      return near(x);
+    Value index = IotaOp::create(builder, loc, typeOf(shape, i64),
+                                 pick(0, shape.size() - 1));
+    Value bits = PhiloxOp::create(builder, loc, typeOf(shape, i64), index,
+                                  scalar(100), scalar(100), pick(0, 5));
+    Value bound = ConstantOp::create(
+        builder, loc,
+        DenseElementsAttr::get(typeOf({}, i64), int64_t(3) << 30));
+    Value kept =
+        CompareOp::create(builder, loc, typeOf(shape, builder.getI1Type()),
+                          Compare::lt, bits, bound);
+    covered.insert("philox");
+    Value zero = ConstantOp::create(builder, loc,
+                                    DenseElementsAttr::get(typeOf({}), 0.0f));
+    return create<SelectOp>(shape, kept, x, zero);
+  }
+  case 18: {
     Shape mask = shape;
     for (int64_t &size : mask)
       if (chance(30))
@@ -280,13 +305,29 @@ Value Generator::row(Value x) {
   if (rank == 0)
     return near(x);
   auto epsilon = builder.getF64FloatAttr(0.01);
-  switch (pick(0, 5)) {
+  // A cotangent: something of the same shape.
+  auto cotangent = [&]() -> Value {
+    Value candidate = any();
+    return shapeOf(candidate) == shape ? candidate : argument(typeOf(shape));
+  };
+  int64_t dim = chance(70) ? rank - 1 : pick(0, rank - 1);
+  switch (pick(0, 9)) {
+  case 4:
+    return near(create<SoftmaxGradientOp>(shape, x, cotangent(), dim));
+  case 5:
+    return near(create<LogSoftmaxGradientOp>(shape, near(x), cotangent(), dim));
+  case 6: {
+    auto type = typeOf(ArrayRef<int64_t>(shape).take_back(pick(1, rank)));
+    return near(create<LayerNormGradientOp>(shape, x, argument(type),
+                                            cotangent(), epsilon));
+  }
+  case 7:
+    return near(create<RmsNormGradientOp>(
+        shape, x, argument(typeOf({shape.back()})), cotangent(), epsilon));
   case 0:
-    return create<SoftmaxOp>(shape, x,
-                             chance(70) ? rank - 1 : pick(0, rank - 1));
+    return create<SoftmaxOp>(shape, x, dim);
   case 1:
-    return create<LogSoftmaxOp>(shape, x,
-                                chance(70) ? rank - 1 : pick(0, rank - 1));
+    return create<LogSoftmaxOp>(shape, x, dim);
   case 2: {
     int64_t k = pick(1, rank);
     auto type = typeOf(ArrayRef<int64_t>(shape).take_back(k));

@@ -121,9 +121,26 @@ TEST(RandomRegions, FusedProgramsAgreeWithTheInterpreter) {
           << text(func);
   }
   // Every op of the generator has occurred.
-  for (const char *name :
-       {"softmax", "layer_norm", "rms_norm", "rotary", "concat", "pad",
-        "gather", "gather_elements", "take_block", "place_block", "mask_tail",
-        "keep_on_root", "transpose", "reshape"})
+  for (const char *name : {"softmax",
+                           "layer_norm",
+                           "rms_norm",
+                           "rotary",
+                           "concat",
+                           "pad",
+                           "gather",
+                           "gather_elements",
+                           "take_block",
+                           "place_block",
+                           "mask_tail",
+                           "keep_on_root",
+                           "transpose",
+                           "reshape",
+                           "gelu_gradient",
+                           "silu_gradient",
+                           "philox",
+                           "softmax_gradient",
+                           "log_softmax_gradient",
+                           "layer_norm_gradient",
+                           "rms_norm_gradient"})
     EXPECT_TRUE(covered.count(name)) << name;
 }

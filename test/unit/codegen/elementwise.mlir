@@ -132,3 +132,34 @@ func.func @rank_zero(%x: tensor<f32>, %y: tensor<f32>) -> tensor<f32> {
   %0 = mtp.add %x, %y : (tensor<f32>, tensor<f32>) -> tensor<f32>
   return %0 : tensor<f32>
 }
+func.func @activation_gradients(%x: tensor<3x17xf32>, %g: tensor<3x17xf32>) -> (tensor<3x17xf32>, tensor<3x17xf32>, tensor<3x17xf32>) {
+  %0 = mtp.gelu_gradient %x, %g : (tensor<3x17xf32>, tensor<3x17xf32>) -> tensor<3x17xf32>
+  %1 = mtp.gelu_gradient %x, %g {tanh} : (tensor<3x17xf32>, tensor<3x17xf32>) -> tensor<3x17xf32>
+  %2 = mtp.silu_gradient %x, %g : (tensor<3x17xf32>, tensor<3x17xf32>) -> tensor<3x17xf32>
+  return %0, %1, %2 : tensor<3x17xf32>, tensor<3x17xf32>, tensor<3x17xf32>
+}
+func.func @activation_gradients_f64(%x: tensor<3x17xf64>, %g: tensor<3x17xf64>) -> (tensor<3x17xf64>, tensor<3x17xf64>, tensor<3x17xf64>) attributes {test.tolerance = 1.0e-15 : f64} {
+  %0 = mtp.gelu_gradient %x, %g : (tensor<3x17xf64>, tensor<3x17xf64>) -> tensor<3x17xf64>
+  %1 = mtp.gelu_gradient %x, %g {tanh} : (tensor<3x17xf64>, tensor<3x17xf64>) -> tensor<3x17xf64>
+  %2 = mtp.silu_gradient %x, %g : (tensor<3x17xf64>, tensor<3x17xf64>) -> tensor<3x17xf64>
+  return %0, %1, %2 : tensor<3x17xf64>, tensor<3x17xf64>, tensor<3x17xf64>
+}
+func.func @dropout(%x: tensor<4x33xf32>, %seed: tensor<i64>, %step: tensor<i64>) -> (tensor<4x33xf32>, tensor<4x33xi64>) {
+  %r = mtp.iota dim 0 : tensor<4x33xi64>
+  %c = mtp.iota dim 1 : tensor<4x33xi64>
+  %n = mtp.constant dense<33> : tensor<i64>
+  %t = mtp.constant dense<3865470566> : tensor<i64>
+  %s = mtp.constant dense<1.11111111> : tensor<f32>
+  %z = mtp.constant dense<0.0> : tensor<f32>
+  %0 = mtp.mul %r, %n : (tensor<4x33xi64>, tensor<i64>) -> tensor<4x33xi64>
+  %1 = mtp.add %0, %c : (tensor<4x33xi64>, tensor<4x33xi64>) -> tensor<4x33xi64>
+  %2 = mtp.philox %1, %seed, %step {stream = 3 : i64} : (tensor<4x33xi64>, tensor<i64>, tensor<i64>) -> tensor<4x33xi64>
+  %3 = mtp.compare lt %2, %t : (tensor<4x33xi64>, tensor<i64>) -> tensor<4x33xi1>
+  %4 = mtp.mul %x, %s : (tensor<4x33xf32>, tensor<f32>) -> tensor<4x33xf32>
+  %5 = mtp.select %3, %4, %z : (tensor<4x33xi1>, tensor<4x33xf32>, tensor<f32>) -> tensor<4x33xf32>
+  return %5, %2 : tensor<4x33xf32>, tensor<4x33xi64>
+}
+func.func @dropout_not_active(%x: tensor<4x33xf32>) -> (tensor<4x33xf32>, tensor<4x33xi1>) {
+  %0, %1 = mtp.dropout %x {ratio = 0.1 : f64, stream = 3 : i64} : (tensor<4x33xf32>) -> (tensor<4x33xf32>, tensor<4x33xi1>)
+  return %0, %1 : tensor<4x33xf32>, tensor<4x33xi1>
+}

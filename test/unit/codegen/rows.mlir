@@ -88,3 +88,28 @@ func.func @norm_of_transposed(%x: tensor<6x5x8xf32>, %g: tensor<8xf32>, %b: tens
   %2 = mtp.gelu %1 : (tensor<5x6x8xf32>) -> tensor<5x6x8xf32>
   return %2 : tensor<5x6x8xf32>
 }
+func.func @softmax_gradient(%y: tensor<2x3x40xf32>, %g: tensor<2x3x40xf32>) -> (tensor<2x3x40xf32>, tensor<2x3x40xf32>) {
+  %0 = mtp.softmax_gradient %y, %g dim 2 : (tensor<2x3x40xf32>, tensor<2x3x40xf32>) -> tensor<2x3x40xf32>
+  %1 = mtp.log_softmax_gradient %y, %g dim 2 : (tensor<2x3x40xf32>, tensor<2x3x40xf32>) -> tensor<2x3x40xf32>
+  return %0, %1 : tensor<2x3x40xf32>, tensor<2x3x40xf32>
+}
+func.func @softmax_gradient_middle(%y: tensor<2x5x6xf32>, %g: tensor<2x5x6xf32>) -> tensor<2x5x6xf32> {
+  %0 = mtp.softmax_gradient %y, %g dim 1 : (tensor<2x5x6xf32>, tensor<2x5x6xf32>) -> tensor<2x5x6xf32>
+  return %0 : tensor<2x5x6xf32>
+}
+func.func @layer_norm_gradient_of_a_sum(%x: tensor<2x5x48xf32>, %s: tensor<48xf32>, %a: tensor<2x5x48xf32>, %b: tensor<2x5x48xf32>) -> (tensor<2x5x48xf32>, tensor<2x5x48xf32>) {
+  %g = mtp.add %a, %b : (tensor<2x5x48xf32>, tensor<2x5x48xf32>) -> tensor<2x5x48xf32>
+  %0 = mtp.layer_norm_gradient %x, %s, %g {epsilon = 1.0e-5 : f64} : (tensor<2x5x48xf32>, tensor<48xf32>, tensor<2x5x48xf32>) -> tensor<2x5x48xf32>
+  %1 = mtp.add %0, %a : (tensor<2x5x48xf32>, tensor<2x5x48xf32>) -> tensor<2x5x48xf32>
+  return %1, %g : tensor<2x5x48xf32>, tensor<2x5x48xf32>
+}
+func.func @layer_norm_gradient_two_dims(%x: tensor<3x4x6xf32>, %s: tensor<4x6xf32>, %g: tensor<3x4x6xf32>) -> tensor<3x4x6xf32> {
+  %1 = mtp.layer_norm_gradient %x, %s, %g {epsilon = 1.0e-5 : f64} : (tensor<3x4x6xf32>, tensor<4x6xf32>, tensor<3x4x6xf32>) -> tensor<3x4x6xf32>
+  return %1 : tensor<3x4x6xf32>
+}
+func.func @norm_gradients_f64(%x: tensor<5x48xf64>, %s: tensor<48xf64>, %g: tensor<5x48xf64>) -> (tensor<5x48xf64>, tensor<5x48xf64>, tensor<5x48xf64>) attributes {test.tolerance = 1.0e-13 : f64} {
+  %0 = mtp.layer_norm_gradient %x, %s, %g {epsilon = 1.0e-5 : f64} : (tensor<5x48xf64>, tensor<48xf64>, tensor<5x48xf64>) -> tensor<5x48xf64>
+  %1 = mtp.rms_norm_gradient %x, %s, %g {epsilon = 1.0e-6 : f64} : (tensor<5x48xf64>, tensor<48xf64>, tensor<5x48xf64>) -> tensor<5x48xf64>
+  %2 = mtp.softmax_gradient %x, %g dim 1 : (tensor<5x48xf64>, tensor<5x48xf64>) -> tensor<5x48xf64>
+  return %0, %1, %2 : tensor<5x48xf64>, tensor<5x48xf64>, tensor<5x48xf64>
+}
