@@ -12,7 +12,8 @@ from xml.sax.saxutils import quoteattr
 
 ROOT = Path(__file__).resolve().parent.parent
 # What is generic over the sharding rules must name no op: files whose path matches.
-GENERIC = re.compile(r"(^|/)(mtp-partition|Partition)[^/]*\.(cpp|h)$|^dialects/mtp/VerifyLayout[^/]*$")
+GENERIC = re.compile(r"(^|/)(mtp-partition|Partition|mtp-differentiate)[^/]*\.(cpp|h)$|^compiler/autodiff/"
+                     r"|^dialects/mtp/(VerifyLayout|CaseSearch|InferLayout)[^/]*$")
 # Structure of a module, not computation.
 STRUCTURE = "MtpModuleOps.td"
 CODE = (".h", ".cpp", ".td", ".inc", ".py", ".sh", ".cmake", ".proto")
@@ -39,8 +40,9 @@ def generic_sources_name_no_op(files):
     if len(names) < 20:
         yield f"found only {len(names)} names of ops in dialects/mtp/*.td"
     matched = [path for path in files if GENERIC.search(path)]
-    if not any("artition" in path for path in matched) or not any("Verify" in path for path in matched):
-        yield "the sources of mtp-partition or of the verifier are not where this check looks"
+    for part in ("mtp-partition", "VerifyLayout", "mtp-differentiate", "autodiff/Differentiate"):
+        if not any(part in path for path in matched):
+            yield f"the sources of {part} are not where this check looks"
     for path in matched:
         for number, line in enumerate(read(path).splitlines(), 1):
             code = line.split("//")[0]

@@ -62,8 +62,7 @@ static bool widens(Type from, Type to) {
 FailureOr<ShardingRule> ConvertOp::buildShardingRule() {
   Type from = typeOf(getInput()).getElementType(),
        to = typeOf(getResult()).getElementType();
-  bool floats = isa<FloatType>(from) && isa<FloatType>(to);
-  bool linear = widens(from, to) || (floats && getTerms());
+  bool linear = widens(from, to) || (getTerms() && isa<FloatType>(from));
   return elementwiseRule(*this, linear ? "0" : "");
 }
 
@@ -254,9 +253,8 @@ FailureOr<ShardingRule> GatherNdOp::buildShardingRule() {
   RuleBuilder builder(*this);
   for (int64_t dim = 0; dim < tupleDim; ++dim) {
     // Their gradient writes into each batch by index, which is whole.
-    bool whole = batch > 0 && dim >= batch;
-    int factor =
-        builder.factor(whole ? FactorKind::Whole : FactorKind::Parallel);
+    int factor = builder.factor(
+        batch > 0 && dim >= batch ? FactorKind::Whole : FactorKind::Parallel);
     builder.operand(1, dim, factor);
     builder.result(0, dim, factor);
     if (dim < batch)

@@ -24,6 +24,33 @@ public:
         mesh(mesh), trials(trials) {}
 
   OwningOpRef<ModuleOp> run() {
+    addTrials();
+    return program.finish();
+  }
+
+  GradientProgram runGradients() {
+    GradientProgram result;
+    SourceCopies copies;
+    LossMaker losses(program.builder, program.main.getLoc(),
+                     wholeTypes(maker, mesh));
+    Value total;
+    source = [&](Value whole) {
+      return copies.copy(program.builder, whole,
+                         std::to_string(trials.size()) + ".0");
+    };
+    finish = [&](Value value, const Layout &layout) {
+      total = losses.add(total, losses.make(maker.bringBack(value, layout)));
+    };
+    addTrials();
+    program.add(total, "loss");
+    func::FuncOp main = program.main;
+    result.module = program.finish();
+    result.error = copies.differentiate(main);
+    return result;
+  }
+
+private:
+  void addTrials() {
     MLIRContext *context = program.builder.getContext();
     for (BlockArgument argument : program.main.getArguments())
       for (RegisteredOperationName name : context->getRegisteredOperations())
@@ -32,10 +59,8 @@ public:
                axisLists(conversion->getTransfer() == Transfer::Permute))
             runOn(argument, name.getStringRef(), conversion->fromKind(),
                   conversion->toKind(), axes);
-    return program.finish();
   }
 
-private:
   /// Every axis alone and neighbours in both orders.
   std::vector<SmallVector<int>> axisLists(bool severalOnly) {
     std::vector<SmallVector<int>> lists;
@@ -118,7 +143,11 @@ private:
         (from->isPadded(start.dim, type.getDimSize(start.dim), mesh) ||
          to->isPadded(start.dim, type.getDimSize(start.dim), mesh)))
       return;
-    Value value = maker.make(argument, *from);
+    if (source && (!isa<FloatType>(type.getElementType()) ||
+                   start.kind == Kind::PMax || start.kind == Kind::PMin))
+      return;
+    Value whole = source ? source(argument) : argument;
+    Value value = maker.make(whole, *from);
     if (!value)
       return;
     value = createConversion(program.builder, argument.getLoc(), name, value,
@@ -129,7 +158,11 @@ private:
     trial.row = axes.size() == 1 ? "one axis" : "several axes";
     trial.text = name.str() + " " + llvm::join(mesh.names(axes), ",") + " <" +
                  from->text(mesh) + "> to <" + to->text(mesh) + ">";
-    program.add(maker.finish(value, *to), std::to_string(trials.size()) + ".0");
+    if (finish)
+      finish(value, *to);
+    else
+      program.add(maker.finish(value, *to),
+                  std::to_string(trials.size()) + ".0");
     trials.push_back(std::move(trial));
   }
 
@@ -149,8 +182,17 @@ private:
   LayoutMaker maker;
   const MeshShape &mesh;
   std::vector<ConversionTrial> &trials;
+  /// With gradients: the copy of a value, and what becomes of a result.
+  std::function<Value(Value)> source;
+  std::function<void(Value, const Layout &)> finish;
 };
 } // namespace
+
+GradientProgram
+fuzz::buildConversionGradients(func::FuncOp values, const MeshShape &mesh,
+                               std::vector<ConversionTrial> &trials) {
+  return ConversionBuilder(values, mesh, trials).runGradients();
+}
 
 OwningOpRef<ModuleOp>
 fuzz::buildConversions(func::FuncOp values, const MeshShape &mesh,

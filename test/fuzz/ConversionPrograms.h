@@ -7,6 +7,8 @@
 
 #include "dialects/mtp/MtpDialect.h"
 
+#include "test/fuzz/GradientPrograms.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <string>
@@ -27,6 +29,14 @@ struct ConversionTrial {
 mlir::OwningOpRef<mlir::ModuleOp>
 buildConversions(mlir::func::FuncOp values, const MeshShape &mesh,
                  std::vector<ConversionTrial> &trials);
+
+/// The same for float values, with a loss of each trial's result and the
+/// gradient
+/// "<trial>.0" with respect to the trial's own copy of the value: the conjugate
+/// of every conversion. Extrema have none.
+GradientProgram buildConversionGradients(mlir::func::FuncOp values,
+                                         const MeshShape &mesh,
+                                         std::vector<ConversionTrial> &trials);
 
 } // namespace mtp::fuzz
 

@@ -31,68 +31,90 @@ bool fuzz::hasGradient(func::FuncOp seed) {
          });
 }
 
+Value LossMaker::make(Value value) {
+  Type element = typeOf(value).getElementType();
+  auto shape = typeOf(value).getShape();
+  int64_t count = typeOf(value).getNumElements();
+  auto flat = type({count}, element);
+  Value index = IotaOp::create(builder, loc, flat, 0);
+  Value angle = MulOp::create(builder, loc, flat, index, scalar(element, 0.7));
+  angle = AddOp::create(builder, loc, flat, angle, scalar(element, 0.3));
+  Value weights = SinOp::create(builder, loc, flat, angle);
+  weights = ReshapeOp::create(builder, loc, type(shape, element), weights);
+  Value product =
+      MulOp::create(builder, loc, type(shape, element), value, weights);
+  auto dims = llvm::to_vector(llvm::seq<int64_t>(0, shape.size()));
+  Value sum =
+      ReduceSumOp::create(builder, loc, type({}, element), product,
+                          builder.getDenseI64ArrayAttr(dims), UnitAttr());
+  // One precision for all losses of a program.
+  if (!element.isF64())
+    sum = ConvertOp::create(builder, loc, type({}, builder.getF64Type()), sum);
+  return sum;
+}
+
+Value LossMaker::add(Value a, Value b) {
+  return a ? Value(AddOp::create(builder, loc, a.getType(), a, b)) : b;
+}
+
+Value LossMaker::scalar(Type element, double value) {
+  return ConstantOp::create(
+      builder, loc, type({}, element),
+      DenseElementsAttr::get(RankedTensorType::get({}, element),
+                             Attribute(builder.getFloatAttr(element, value))));
+}
+
+LossMaker::TypeOf fuzz::wholeTypes(LayoutMaker &maker, const MeshShape &mesh) {
+  return [&](ArrayRef<int64_t> shape, Type element) {
+    return maker.type(shape, element,
+                      Layout(mesh.size(), static_cast<int>(shape.size())));
+  };
+}
+
+Value SourceCopies::copy(OpBuilder &builder, Value whole, std::string name) {
+  auto made =
+      BarrierOp::create(builder, whole.getLoc(), whole.getType(), whole);
+  made->setDiscardableAttr(autodiff::names::trainable,
+                           builder.getI64IntegerAttr(names.size()));
+  names.push_back(std::move(name));
+  return made;
+}
+
+std::string SourceCopies::differentiate(func::FuncOp main) {
+  main.setResultAttr(0, autodiff::names::loss,
+                     UnitAttr::get(main.getContext()));
+  std::string text;
+  ScopedDiagnosticHandler handler(
+      main.getContext(), [&](Diagnostic &diagnostic) {
+        text += (text.empty() ? "" : "; ") + diagnostic.str();
+        for (Diagnostic &note : diagnostic.getNotes())
+          text += "; " + note.str();
+      });
+  auto module = main->getParentOfType<ModuleOp>();
+  if (failed(verify(module)))
+    return "the forward is refused: " + text;
+  if (failed(autodiff::differentiate(main)))
+    return text;
+  if (failed(verify(module)))
+    return "the backward is refused: " + text;
+  for (unsigned index = 1; index < main.getNumResults(); ++index) {
+    auto number = cast<IntegerAttr>(
+        main.getResultAttr(index, autodiff::names::gradientOf));
+    main.setResultAttr(
+        index, "mtp.name",
+        StringAttr::get(main.getContext(), names[number.getInt()]));
+  }
+  return "";
+}
+
 namespace {
-/// Emits the loss of one value. `layout` gives types their layouts, or not.
-class LossMaker {
-public:
-  LossMaker(OpBuilder &builder, Location loc,
-            std::function<RankedTensorType(ArrayRef<int64_t>, Type)> type)
-      : builder(builder), loc(loc), type(std::move(type)) {}
-
-  /// sum of y · sin(0.7 i + 0.3), i the position of an element.
-  Value make(Value value) {
-    Type element = typeOf(value).getElementType();
-    auto shape = typeOf(value).getShape();
-    int64_t count = typeOf(value).getNumElements();
-    auto flat = type({count}, element);
-    Value index = IotaOp::create(builder, loc, flat, 0);
-    Value angle =
-        MulOp::create(builder, loc, flat, index, scalar(element, 0.7));
-    angle = AddOp::create(builder, loc, flat, angle, scalar(element, 0.3));
-    Value weights = SinOp::create(builder, loc, flat, angle);
-    weights = ReshapeOp::create(builder, loc, type(shape, element), weights);
-    Value product =
-        MulOp::create(builder, loc, type(shape, element), value, weights);
-    auto dims = llvm::to_vector(llvm::seq<int64_t>(0, shape.size()));
-    Value sum =
-        ReduceSumOp::create(builder, loc, type({}, element), product,
-                            builder.getDenseI64ArrayAttr(dims), UnitAttr());
-    // One precision for all losses of a program.
-    if (!element.isF64())
-      sum =
-          ConvertOp::create(builder, loc, type({}, builder.getF64Type()), sum);
-    return sum;
-  }
-
-  Value add(Value a, Value b) {
-    return a ? Value(AddOp::create(builder, loc, a.getType(), a, b)) : b;
-  }
-
-private:
-  Value scalar(Type element, double value) {
-    return ConstantOp::create(
-        builder, loc, type({}, element),
-        DenseElementsAttr::get(
-            RankedTensorType::get({}, element),
-            Attribute(builder.getFloatAttr(element, value))));
-  }
-  OpBuilder &builder;
-  Location loc;
-  std::function<RankedTensorType(ArrayRef<int64_t>, Type)> type;
-};
-
 /// Runs the trials and adds up their losses.
 class GradientMaker {
 public:
   GradientMaker(func::FuncOp seed, const MeshShape &mesh)
       : seed(seed), mesh(mesh), program(seed, &mesh),
         maker(program.builder, seed.getLoc(), mesh),
-        losses(program.builder, seed.getLoc(),
-               [this](ArrayRef<int64_t> shape, Type element) {
-                 return maker.type(
-                     shape, element,
-                     Layout(this->mesh.size(), static_cast<int>(shape.size())));
-               }) {}
+        losses(program.builder, seed.getLoc(), wholeTypes(maker, mesh)) {}
 
   GradientProgram run(ArrayRef<Trial> trials) {
     GradientProgram result;
@@ -109,7 +131,7 @@ public:
       }
       while (!body.empty() && &body.back() != before)
         body.back().erase();
-      sources.resize(kept);
+      sources.names.resize(kept);
       program.builder.setInsertionPointToEnd(&body);
     }
     if (!total) {
@@ -119,7 +141,7 @@ public:
     program.add(total, "loss");
     func::FuncOp main = program.main;
     result.module = program.finish();
-    differentiateMain(main, result);
+    result.error = sources.differentiate(main);
     return result;
   }
 
@@ -127,7 +149,6 @@ private:
   /// An operand of a trial; float arguments get a copy of their own, which is
   /// differentiated.
   Value operand(Value value, const Layout &layout, int number) {
-    Location loc = seed.getLoc();
     auto argument = dyn_cast<BlockArgument>(value);
     if (!argument) {
       Operation *source = program.builder.clone(*value.getDefiningOp());
@@ -138,21 +159,15 @@ private:
       return maker.make(source->getResult(0), layout);
     }
     Value whole = program.main.getArgument(argument.getArgNumber());
-    if (isFloat(whole.getType())) {
-      auto copy =
-          BarrierOp::create(program.builder, loc, whole.getType(), whole);
-      copy->setDiscardableAttr(
-          autodiff::names::trainable,
-          program.builder.getI64IntegerAttr(sources.size()));
-      sources.push_back(std::to_string(number) + "." +
-                        std::to_string(argument.getArgNumber()));
-      whole = copy;
-    }
+    if (isFloat(whole.getType()))
+      whole = sources.copy(program.builder, whole,
+                           std::to_string(number) + "." +
+                               std::to_string(argument.getArgNumber()));
     return maker.make(whole, layout);
   }
 
   Value addTrial(const Trial &trial, int number) {
-    kept = sources.size();
+    kept = sources.names.size();
     Operation *op = mainOp(seed);
     SmallVector<Value> operands;
     for (auto [value, layout] :
@@ -173,39 +188,12 @@ private:
         maker.bringBack(typed->getResult(0), trial.strategy.results[0]));
   }
 
-  void differentiateMain(func::FuncOp main, GradientProgram &result) {
-    main.setResultAttr(0, autodiff::names::loss,
-                       UnitAttr::get(main.getContext()));
-    std::string text;
-    ScopedDiagnosticHandler handler(
-        main.getContext(), [&](Diagnostic &diagnostic) {
-          text += (text.empty() ? "" : "; ") + diagnostic.str();
-          for (Diagnostic &note : diagnostic.getNotes())
-            text += "; " + note.str();
-        });
-    if (failed(verify(*result.module)))
-      result.error = "the forward is refused: " + text;
-    else if (failed(autodiff::differentiate(main)))
-      result.error = text;
-    else if (failed(verify(*result.module)))
-      result.error = "the backward is refused: " + text;
-    if (!result.error.empty())
-      return;
-    for (unsigned index = 1; index < main.getNumResults(); ++index) {
-      auto number = cast<IntegerAttr>(
-          main.getResultAttr(index, autodiff::names::gradientOf));
-      main.setResultAttr(
-          index, "mtp.name",
-          StringAttr::get(main.getContext(), sources[number.getInt()]));
-    }
-  }
-
   func::FuncOp seed;
   const MeshShape &mesh;
   Program program;
   LayoutMaker maker;
   LossMaker losses;
-  SmallVector<std::string> sources;
+  SourceCopies sources;
   size_t kept = 0;
 };
 } // namespace

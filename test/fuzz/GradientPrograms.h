@@ -15,13 +15,47 @@
 #ifndef MTP_TEST_FUZZ_GRADIENTPROGRAMS_H
 #define MTP_TEST_FUZZ_GRADIENTPROGRAMS_H
 
+#include "test/fuzz/LayoutMaker.h"
 #include "test/fuzz/TypedPrograms.h"
 
 namespace mtp::fuzz {
 
+/// Emits losses: the sum of y · sin(0.7 i + 0.3), where i is the position of an
+/// element.
+class LossMaker {
+public:
+  using TypeOf = std::function<mlir::RankedTensorType(llvm::ArrayRef<int64_t>,
+                                                      mlir::Type)>;
+  /// `type` gives types their layouts, or not.
+  LossMaker(mlir::OpBuilder &builder, mlir::Location loc, TypeOf type)
+      : builder(builder), loc(loc), type(std::move(type)) {}
+  /// The loss of a whole value, a scalar in f64.
+  mlir::Value make(mlir::Value value);
+  /// The sum; `a` may be null.
+  mlir::Value add(mlir::Value a, mlir::Value b);
+
+private:
+  mlir::Value scalar(mlir::Type element, double value);
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  TypeOf type;
+};
+/// Types of whole invariant values.
+LossMaker::TypeOf wholeTypes(LayoutMaker &maker, const MeshShape &mesh);
+
+/// Copies of values, each differentiated for itself.
+struct SourceCopies {
+  llvm::SmallVector<std::string> names; ///< by number of the copy
+  mlir::Value copy(mlir::OpBuilder &builder, mlir::Value whole,
+                   std::string name);
+  /// Differentiates result 0 of `main`; gradients get the names of the copies.
+  /// The reason if that fails or gives an ill-typed program, "" otherwise.
+  std::string differentiate(mlir::func::FuncOp main);
+};
+
 struct GradientProgram {
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  /// Why a trial is left out, "" if it is not.
+  /// Why a trial is left out, "" if it is not (of ops).
   std::vector<std::string> notMade;
   /// Why the program can't be differentiated, "" if it was. Gradients are the
   /// results "<trial>.<argument>".

@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/fuzz/ConversionPrograms.h"
 #include "test/fuzz/GradientPrograms.h"
 #include "test/fuzz/ProgramRunner.h"
 
@@ -62,7 +63,9 @@ void report(bool ok, const Twine &what) {
 /// roots, logarithms and powers are positive, indices of a write are distinct.
 TensorMap smoothInputs(func::FuncOp seed) {
   StringRef name = seed.getName(),
-            op = fuzz::mainOp(seed)->getName().stripDialect();
+            op = fuzz::mainOp(seed)
+                     ? fuzz::mainOp(seed)->getName().stripDialect()
+                     : "";
   bool isIndex = op.contains("gather") || op.contains("scatter");
   TensorMap inputs =
       fuzz::randomInputs(seed, isIndex ? fuzz::indexRange(seed) : 0, 7);
@@ -224,6 +227,34 @@ private:
 };
 } // namespace
 
+/// The conjugate of every conversion: whatever the way, the value is the same
+/// again, and its gradient are the weights of the loss.
+static void checkConversions(func::FuncOp values, const MeshShape &mesh,
+                             const std::string &text) {
+  std::vector<fuzz::ConversionTrial> trials;
+  auto program = fuzz::buildConversionGradients(values, mesh, trials);
+  if (!program.error.empty())
+    return report(false, "conversions on " + text + ": " + program.error);
+  if (dump)
+    program.module->print(llvm::outs());
+  if (types)
+    return report(true, "");
+  fuzz::RunOptions options;
+  options.mesh = fuzz::plainMesh(mesh);
+  options.poison = true;
+  TensorMap have, inputs = fuzz::randomInputs(values, 0, 7);
+  std::string error = fuzz::runProgram(*program.module, options, inputs, have);
+  if (!error.empty())
+    return report(false, "conversions on " + text + ": " + error);
+  for (auto [number, trial] : llvm::enumerate(trials)) {
+    HostTensor weights = inputs.at("arg" + std::to_string(trial.argument));
+    for (int64_t i = 0; i < weights.elements(); ++i)
+      weights.as<double>()[i] = std::sin(0.7 * i + 0.3);
+    double off = fuzz::difference(have[std::to_string(number) + ".0"], weights);
+    report(off <= 1e-12, trial.text + " on " + text + ": its conjugate");
+  }
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "checks the gradient of every op\n");
@@ -232,17 +263,21 @@ int main(int argc, char **argv) {
   if (!seeds)
     return 1;
   for (auto seed : seeds->getOps<func::FuncOp>()) {
-    if ((!only.empty() && seed.getName() != only) || !fuzz::hasGradient(seed))
+    bool conversions = !fuzz::mainOp(seed);
+    if ((!only.empty() && seed.getName() != only) ||
+        (!conversions && !fuzz::hasGradient(seed)))
       continue;
     Checker checker(seed);
-    checker.whole();
+    if (!conversions)
+      checker.whole();
     for (const std::string &text : meshTexts) {
       auto mesh = fuzz::parseMesh(text);
       if (!mesh) {
         llvm::errs() << "not a mesh: " << text << "\n";
         return 2;
       }
-      checker.on(*mesh, text);
+      conversions ? checkConversions(seed, *mesh, text)
+                  : checker.on(*mesh, text);
     }
   }
   llvm::outs() << good << " passed, " << bad << " failed\n";
