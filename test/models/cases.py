@@ -9,6 +9,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 MESHES = ["tp=1", "tp=2", "tp=3", "tp=4", "tp=8", "dp=2,tp=2", "dp=3", "dp=2,tp=4"]
+MODES = ["", "poison", "no-raise"]
 RANDOM_PLANS = 20
 # Data-dependent shapes: refused with exit 1.
 REFUSED = ["mixtral-ts"]
@@ -54,8 +55,25 @@ def every_case():
     plans = ["", "time"] + [f"random:{seed}" for seed in range(RANDOM_PLANS)]
     for model in models():
         for shape, mesh, plan, precision, mode in itertools.product(
-                shapes(model), MESHES, plans, ["f32", "f64"], ["", "poison", "no-raise"]):
+                shapes(model), MESHES, plans, ["f32", "f64"], MODES):
             yield Case(model, mesh, precision, plan, mode, shape)
+
+
+def full_cases(first_seed=0):
+    """Every model on every mesh: the chosen plan and that of the objective `time` in
+    both precisions and all modes, and RANDOM_PLANS random plans, which take turns
+    with precision, mode and shape."""
+    for model, mesh in itertools.product(models(), MESHES):
+        turn = shapes(model)
+        for precision, mode, shape in itertools.product(["f32", "f64"], MODES, turn):
+            yield Case(model, mesh, precision, "", mode, shape)
+        if mesh == "tp=1":
+            continue
+        for i, (precision, mode) in enumerate(itertools.product(["f32", "f64"], MODES)):
+            yield Case(model, mesh, precision, "time", mode, turn[i % len(turn)])
+        for i in range(RANDOM_PLANS):
+            yield Case(model, mesh, ["f32", "f64"][i % 2], f"random:{first_seed + i}",
+                       ["", "poison", "poison", "", "no-raise"][i % 5], turn[i // 2 % len(turn)])
 
 
 def fixed_cases():

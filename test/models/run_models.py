@@ -4,7 +4,8 @@
 """Run the models with mtp-run, as a script outside the project would, and compare.
 
     run_models.py                    the fixed list: every model, mesh and mode
-    run_models.py --all              every combination (hours)
+    run_models.py --full             every model, mesh, plan and mode (an hour)
+    run_models.py --all              every combination of them (many hours)
     run_models.py --all --every 50   every 50th of them
     run_models.py --filter gpt2-ts   only cases whose name contains this
 
@@ -88,7 +89,9 @@ class Runner:
                    "--inputs", str(model / f"inputs{case.shape}.npz"),
                    "--outputs", str(outputs), "--json", str(report),
                    "--threads-per-rank", "1", *case.flags()]
-        if self.options.cache_dir:
+        if case.plan.startswith("random"):
+            command += ["--no-cache"]  # nobody asks for it again
+        elif self.options.cache_dir:
             command += ["--cache-dir", self.options.cache_dir]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace",
                               timeout=self.options.timeout)
@@ -178,6 +181,8 @@ def write_junit(path, results):
 def main():
     parser = argparse.ArgumentParser(description="Run the models and compare.")
     parser.add_argument("--mtp-run", default=str(ROOT / "build/bin/mtp-run"))
+    parser.add_argument("--full", action="store_true", help="every model, mesh, plan and mode")
+    parser.add_argument("--seed", type=int, default=0, help="with --full: of the first random plan")
     parser.add_argument("--all", action="store_true", help="every combination")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth case")
     parser.add_argument("--filter", default="", help="only cases whose name contains this")
@@ -190,7 +195,11 @@ def main():
 
     with tempfile.TemporaryDirectory() as folder:
         runner = Runner(options, folder)
-        chosen = list(case_list.every_case() if options.all else case_list.fixed_cases())
+        name, chosen = "models", case_list.fixed_cases()
+        if options.full:
+            name, chosen = "full", case_list.full_cases(options.seed)
+        if options.all:
+            name, chosen = "all", case_list.every_case()
         work = [(case.name(), runner.check, (case, index)) for index, case in enumerate(chosen)]
         work += [(f"{model} is refused", runner.check_refused, (model,)) for model in case_list.REFUSED]
         work += [(f"{model} tp=2 is minimal", runner.check_minimal, (model,))
@@ -218,7 +227,7 @@ def main():
     failed = sum(1 for result in results if result[1])
     if options.junit:
         write_junit(options.junit, results)
-    print(f"models: {len(results) - failed} passed, {failed} failed", flush=True)
+    print(f"{name}: {len(results) - failed} passed, {failed} failed", flush=True)
     sys.exit(1 if failed or not results else 0)
 
 
