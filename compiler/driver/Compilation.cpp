@@ -328,8 +328,12 @@ bool Compilation::emit() {
   artifact.device = request.device;
   if (artifact.mesh.empty())
     artifact.mesh = request.mesh;
-  if (request.train)
+  if (request.train) {
+    auto classes = module->lookupSymbol("main")->getAttrOfType<IntegerAttr>(
+        training::names::classes);
     artifact.plan["training"] = toJson(*request.train);
+    artifact.plan["training"]["classes"] = classes ? classes.getInt() : 0;
+  }
   KernelModule kernels(&context);
   if (!stages.run(
           "program",

@@ -122,6 +122,7 @@ private:
         labels(RankedTensorType::get(rows, options.labelType), "labels");
     if (!label)
       return {};
+    function->setAttr(names::classes, builder.getI64IntegerAttr(classes));
     Type integer = typeOf(label).getElementType();
     Value detached = make.unary<StopGradientOp>(output);
     Value maximum = make.unary<StopGradientOp>(

@@ -30,6 +30,8 @@ inline constexpr llvm::StringLiteral trainable("mtp.trainable");
 inline constexpr llvm::StringLiteral wantsGradient("mtp.wants_gradient");
 inline constexpr llvm::StringLiteral gradientOf("mtp.gradient_of");
 inline constexpr llvm::StringLiteral reason("mtp.reason");
+/// Of @main: classes of its cross entropy.
+inline constexpr llvm::StringLiteral classes("mtp.classes");
 inline constexpr llvm::StringLiteral tiedTo("mtp.tied_to");
 } // namespace names
 

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 using namespace mtp;
 
 namespace {
@@ -139,11 +141,10 @@ TEST(CommandLine, AnArtifactTakesNoCompileOptions) {
 
 TEST(CommandLine, WhatIsNotInThisBuildIsExit6) {
   for (const char *flag :
-       {"--train", "--sequence-parallel", "--calibrate", "--calibrate=file"})
+       {"--sequence-parallel", "--calibrate", "--calibrate=file"})
     expectRefusal(6, "not in this build", {"m.onnx", flag});
-  for (const char *flag :
-       {"--loss", "--optimizer", "--lr", "--steps", "--zero", "--save",
-        "--load", "--memory-budget", "--report", "--trace", "--launch"})
+  for (const char *flag : {"--save", "--load", "--memory-budget", "--report",
+                           "--trace", "--launch"})
     expectRefusal(6, std::string(flag) + ": not in this build",
                   {"m.onnx", flag, "1"});
   expectRefusal(6, "--comm mpi", {"m.onnx", "--comm", "mpi"});
@@ -152,6 +153,65 @@ TEST(CommandLine, WhatIsNotInThisBuildIsExit6) {
   expectRefusal(6, "--gpu-arch: not in this build",
                 {"m.onnx", "-o", "m.mtp", "--gpu-arch", "sm_90"},
                 Tool::Compile);
+}
+
+static constexpr const char *kLoss =
+    "cross_entropy:logits=logits,labels=labels";
+
+TEST(CommandLine, TrainingHasTorchsDefaults) {
+  Parsed parsed =
+      parse(Tool::Run, {"m.onnx", "--train", "--loss", kLoss, "--steps", "3"});
+  ASSERT_TRUE(parsed.ok);
+  const TrainRequest &train = *parsed.options.compile.train;
+  EXPECT_EQ(train.optimizer, "adamw");
+  EXPECT_EQ(train.weightDecay, 0.01);
+  EXPECT_EQ(train.eps, 1e-8);
+  EXPECT_EQ(train.loss.ignoreIndex, -100);
+  EXPECT_EQ(parsed.options.training.rate, 1e-3);
+  EXPECT_EQ(parsed.options.training.steps, 3);
+  parsed = parse(Tool::Run, {"m.onnx", "--train", "--loss", kLoss,
+                             "--optimizer", "sgd", "--lr", "0.5"});
+  ASSERT_TRUE(parsed.ok);
+  EXPECT_EQ(parsed.options.compile.train->weightDecay, 0);
+  EXPECT_EQ(parsed.options.training.rate, 0.5);
+}
+
+TEST(CommandLine, TrainingIsAskedForAndHasALoss) {
+  expectRefusal(2, "--lr needs --train", {"m.onnx", "--lr", "1"});
+  expectRefusal(2, "--train needs --loss", {"m.onnx", "--train"});
+  auto refusal = [](const char *words, std::vector<std::string> more) {
+    std::vector<std::string> all{"m.onnx", "--train", "--loss", kLoss};
+    all.insert(all.end(), more.begin(), more.end());
+    expectRefusal(2, words, all);
+  };
+  refusal("--momentum is of sgd", {"--momentum", "0.9"});
+  refusal("--beta1 is of adamw", {"--optimizer", "sgd", "--beta1", "0.5"});
+  refusal("--beta1 '1'", {"--beta1", "1"});
+  refusal("--zero '4'", {"--zero", "4"});
+  refusal("--steps '0'", {"--steps", "0"});
+  refusal("--accumulate 'x'", {"--accumulate", "x"});
+  expectRefusal(2, "there are cross_entropy, mse and output",
+                {"m.onnx", "--train", "--loss", "hinge:a=b"});
+  expectRefusal(2, "needs labels=NAME",
+                {"m.onnx", "--train", "--loss", "cross_entropy:logits=x"});
+  expectRefusal(2, "--optimizer is a compile option",
+                {"m.mtp", "--train", "--optimizer", "sgd"});
+  EXPECT_TRUE(parse(Tool::Run, {"m.mtp", "--train", "--lr", "1"}).ok);
+}
+
+TEST(CommandLine, LearningRatesFollowTheSchedule) {
+  TrainOptions options;
+  options.rate = 2;
+  options.warmup = 4;
+  EXPECT_EQ(learningRate(options, 0, 12), 0.5);
+  EXPECT_EQ(learningRate(options, 3, 12), 2);
+  EXPECT_EQ(learningRate(options, 11, 12), 2);
+  options.schedule = "linear";
+  EXPECT_EQ(learningRate(options, 4, 12), 2);
+  EXPECT_EQ(learningRate(options, 8, 12), 1);
+  options.schedule = "cosine";
+  EXPECT_NEAR(learningRate(options, 8, 12), 1, 1e-15);
+  EXPECT_NEAR(learningRate(options, 6, 12), 1 + std::sqrt(0.5), 1e-15);
 }
 
 TEST(CommandLine, FindsJsonOfABrokenCommandLine) {

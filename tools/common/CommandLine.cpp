@@ -32,6 +32,7 @@ struct RawOptions {
   std::string seed = "0", threads, timeout = "60";
   std::string random, bench; ///< "true" without a value
   std::string rtol, atol;
+  TrainFlags train;
 };
 
 } // namespace
@@ -409,6 +410,7 @@ bool mtp::parseCommandLine(Tool tool, int argc, const char *const *argv,
   addCompileOptions(app, tool, options, raw);
   if (run)
     addRunOptions(app, options, raw);
+  raw.train.add(app, run);
   addLaterOptions(app, tool == Tool::Compile);
   addOtherOptions(app, tool, options);
 
@@ -421,6 +423,10 @@ bool mtp::parseCommandLine(Tool tool, int argc, const char *const *argv,
       finishRun(options, raw);
     refuseAbsent(app, options);
     finishModel(tool, app, options);
+    raw.train.finish(app, options.isArtifact, options.training,
+                     options.compile.train);
+    if (options.check && options.compile.train)
+      options.compile.train->keepGradients = true;
     return true;
   } catch (const CLI::CallForHelp &) {
     options.help = true;
@@ -428,6 +434,8 @@ bool mtp::parseCommandLine(Tool tool, int argc, const char *const *argv,
     return true;
   } catch (const CLI::ParseError &failure) {
     error = {kUsage, "usage", oneLine(failure.what()), {}};
+  } catch (const TrainFlags::UsageError &wrong) {
+    error = {kUsage, "usage", wrong.message, {}};
   } catch (const Refusal &refusal) {
     error = {refusal.exitCode,
              refusal.exitCode == kUsage ? "usage" : "not-present",

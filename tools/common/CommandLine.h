@@ -13,6 +13,7 @@
 
 #include "compiler/driver/CompilerApi.h"
 #include "runtime/session/Session.h"
+#include "tools/common/TrainOptions.h"
 
 #include <optional>
 #include <string>
@@ -35,6 +36,7 @@ struct Options {
   std::string explainJson;
 
   SessionOptions session;
+  TrainOptions training; ///< its program: compile.train
 
   std::vector<std::pair<std::string, std::string>> inputFiles; ///< NAME, FILE
   std::vector<std::string> inputArchives;
@@ -51,7 +53,8 @@ struct Options {
   std::string helpText;
 
   bool hasData() const {
-    return !inputFiles.empty() || !inputArchives.empty() || randomSeed;
+    return !inputFiles.empty() || !inputArchives.empty() || randomSeed ||
+           !training.data.empty();
   }
 };
 

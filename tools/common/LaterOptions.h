@@ -13,7 +13,7 @@ class App;
 
 namespace mtp {
 
-/// Adds the options of training, MPI, checkpoints and the rest that is not in
+/// Adds the options of MPI, checkpoints and the rest that is not in
 /// this build, so that they are read, listed in --help, and refused.
 void addLaterOptions(CLI::App &app, bool compileOnly);
 /// `name` with its dashes.

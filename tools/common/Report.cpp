@@ -124,15 +124,28 @@ void Report::addArtifact(const Artifact &artifact) {
   root["collectives"] = list;
 }
 
-void Report::addSession(const Session &session) {
+void Report::addSession(const Session &session,
+                        const std::vector<SiteCount> &counts) {
   root["parameter_bytes_per_rank"] = session.parameterBytesPerRank();
   root["arena_bytes_per_rank"] = session.arenaBytesPerRank();
-  for (const SiteCount &counted : session.counters()) {
+  for (const SiteCount &counted : counts) {
     json &site = root["collectives"].at(size_t(counted.site));
     site["count"] = counted.count;
     site["bytes"] = counted.bytes;
     site["wire_bytes"] = counted.wireBytes;
   }
+}
+
+void Report::addTraining(const std::vector<double> &losses,
+                         const std::vector<double> &norms) {
+  auto list = [](const std::vector<double> &values) {
+    json numbers = json::array();
+    for (double value : values)
+      numbers.push_back(std::isfinite(value) ? json(value) : json(nullptr));
+    return numbers;
+  };
+  root["loss"] = list(losses);
+  root["grad_norm"] = list(norms);
 }
 
 void Report::addTimes(const StepTimes &times) {

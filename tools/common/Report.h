@@ -27,7 +27,14 @@ public:
   /// Facts that stand in the artifact: plan, collectives as predicted.
   void addArtifact(const Artifact &artifact);
   /// What `session` counted and allocated.
-  void addSession(const Session &session);
+  void addSession(const Session &session) {
+    addSession(session, session.counters());
+  }
+  /// The same with `counts` of several entries that make one step.
+  void addSession(const Session &session, const std::vector<SiteCount> &counts);
+  /// Loss and norm of every step.
+  void addTraining(const std::vector<double> &losses,
+                   const std::vector<double> &norms);
   void addTimes(const StepTimes &times);
   void addCheck(const std::vector<Difference> &differences);
   void addWarning(const std::string &text);

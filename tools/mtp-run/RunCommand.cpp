@@ -32,7 +32,11 @@ bool RunCommand::interrupted(Error &error) const {
 }
 
 bool RunCommand::execute(Error &error) {
-  if (!readGivenInputs(options, inputs, error) || !obtainArtifact(error))
+  if (!readGivenInputs(options, given, error) ||
+      !batches.open(options.training.data, given, error))
+    return false;
+  inputs = batches.first();
+  if (!obtainArtifact(error))
     return false;
   if (explainOnly()) {
     report.setPeakMemory();
@@ -42,6 +46,8 @@ bool RunCommand::execute(Error &error) {
     }
     return true;
   }
+  if (options.training.train)
+    return train(error);
   return startSession(error) && chooseInputs(error) && runOnce(error) &&
          measure(error) && writeResults(error) && compareWithReference(error);
 }
@@ -62,8 +68,9 @@ bool RunCommand::loadArtifact(Error &error) {
   int chosen = -1;
   if (parseArtifacts(bytes, programs, reason))
     // The session explains what is wrong with inputs of a single program.
-    chosen =
-        programs.size() == 1 ? 0 : chooseArtifact(programs, inputs, reason);
+    chosen = programs.size() == 1 || options.training.train
+                 ? 0
+                 : chooseArtifact(programs, inputs, reason);
   if (chosen >= 0) {
     artifact = std::move(programs[size_t(chosen)]);
     return true;
@@ -74,8 +81,8 @@ bool RunCommand::loadArtifact(Error &error) {
 
 bool RunCommand::compile(Error &error) {
   CompileRequest &request = options.compile;
-  for (auto &[name, tensor] : inputs)
-    request.inputs[name] = {tensor.type, tensor.shape};
+  if (!describeBatch(request, error))
+    return false;
   request.randomInputs = options.randomSeed.has_value() || explainOnly();
   // Of several sizes the inputs choose (checkDims); without inputs the first is
   // taken.
@@ -156,15 +163,19 @@ bool RunCommand::writeResults(Error &error) {
          writeOutputDirectory(options.outputDirectory, outputs, error);
 }
 
-bool RunCommand::runReference(TensorMap &reference, Error &error) {
+bool RunCommand::startReference(std::unique_ptr<Session> &whole, Error &error) {
   CompileRequest request = options.compile;
   request.mesh = "tp=1";
   request.precision = "f64";
   request.plan = request.savePlan = request.dumpDir = "";
   request.pins.clear();
   request.explain = false;
-  for (auto &[name, tensor] : inputs)
-    request.inputs[name] = {tensor.type, tensor.shape};
+  if (request.train) {
+    request.train->zero = 0;
+    request.train->keepGradients = true;
+  }
+  if (!describeBatch(request, error))
+    return false;
   Progress progress(options.quiet);
   progress.show("check: one rank in float64", 0);
   CompileResult result;
@@ -173,17 +184,20 @@ bool RunCommand::runReference(TensorMap &reference, Error &error) {
   SessionOptions settings = options.session;
   settings.threadsPerRank = 0;
   settings.poison = false;
-  std::unique_ptr<Session> whole =
-      Session::create(std::move(result.artifact), settings, error);
-  if (!whole)
+  whole = Session::create(std::move(result.artifact), settings, error);
+  return whole != nullptr;
+}
+
+bool RunCommand::runReference(TensorMap &reference, Error &error) {
+  std::unique_ptr<Session> whole;
+  if (!startReference(whole, error))
     return false;
   TensorMap wide = widened(inputs, whole->artifact().entries[0]);
   return whole->run(wide, reference, error);
 }
 
-/// Name, largest difference and verdict of every tensor.
-static std::string checkTable(const std::vector<Difference> &differences,
-                              double rtol, double atol) {
+std::string mtp::checkTable(const std::vector<Difference> &differences,
+                            double rtol, double atol) {
   Table table(
       {{"tensor"}, {"max|a-b|", true}, {"max|a-b|/max|b|", true}, {""}});
   for (const Difference &difference : differences)
@@ -207,6 +221,10 @@ bool RunCommand::compareWithReference(Error &error) {
   differences = compareAll(outputs, reference);
   report.addCheck(differences);
   printSummary();
+  return reportDifferences(error);
+}
+
+bool RunCommand::reportDifferences(Error &error) {
   auto wrong =
       std::count_if(differences.begin(), differences.end(),
                     [&](const Difference &difference) {

@@ -6,6 +6,7 @@
 #define MTP_TOOLS_MTP_RUN_RUNCOMMAND_H
 
 #include "tools/common/Compile.h"
+#include "tools/mtp-run/Trainer.h"
 
 #include <chrono>
 #include <memory>
@@ -34,6 +35,18 @@ private:
   bool measure(Error &error);
   bool writeResults(Error &error);
   bool compareWithReference(Error &error);
+  bool reportDifferences(Error &error);
+  bool startReference(std::unique_ptr<Session> &whole, Error &error);
+
+  // Training (TrainRun.cpp).
+  bool train(Error &error);
+  bool runSteps(Trainer &trainer, Error &error);
+  bool writeTraining(Trainer &trainer, Error &error);
+  bool compareTraining(Error &error);
+  void addRandomBatch();
+  void printTraining(const Trainer &trainer) const;
+  /// Shapes and types of one micro-batch, for the compiler.
+  bool describeBatch(CompileRequest &request, Error &error);
   bool runReference(TensorMap &reference, Error &error);
   bool interrupted(Error &error) const;
   bool explainOnly() const;
@@ -50,7 +63,16 @@ private:
   TensorMap inputs, outputs;
   StepTimes times;
   std::vector<Difference> differences;
+
+  TensorMap given; ///< by --input and --inputs
+  BatchSource batches;
+  TrainingFacts facts;
+  TensorMap gradients, trained; ///< of the first step; after the last
 };
+
+/// Name, largest difference and verdict of every tensor.
+std::string checkTable(const std::vector<Difference> &differences, double rtol,
+                       double atol);
 
 } // namespace mtp
 

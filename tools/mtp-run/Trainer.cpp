@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/mtp-run/Trainer.h"
+
+#include "tools/mtp-run/Inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+using namespace mtp;
+
+static HostTensor scalar(DType type, double value) {
+  HostTensor tensor(type, {});
+  if (type == DType::F64)
+    *tensor.as<double>() = value;
+  else if (type == DType::F32)
+    *tensor.as<float>() = float(value);
+  else
+    *tensor.as<int64_t>() = int64_t(value);
+  return tensor;
+}
+
+void Trainer::addHidden(const Entry &entry, int64_t micro,
+                        TensorMap &inputs) const {
+  double t = double(done + 1);
+  const std::map<std::string, double> values = {
+      {"mtp.label_count", double(std::max<int64_t>(terms, 1))},
+      {"mtp.step", double(done)},
+      {"mtp.micro_batch", double(micro)},
+      {"mtp.learning_rate", learningRate(options, done, steps)},
+      {"mtp.bias_correction1", 1 - std::pow(facts.beta1, t)},
+      {"mtp.bias_correction2", 1 - std::pow(facts.beta2, t)}};
+  for (const Input &input : entry.inputs) {
+    if (auto value = values.find(input.name); value != values.end())
+      inputs[input.name] = scalar(input.layout.type, value->second);
+    if (input.name == "mtp.seed") {
+      inputs[input.name] = HostTensor(DType::I64, {});
+      *inputs[input.name].as<int64_t>() = seed;
+    }
+  }
+}
+
+bool Trainer::step(const TensorMap &batch, Error &error) {
+  std::vector<TensorMap> micro;
+  if (!countTerms(facts, batch, terms, error) ||
+      !splitBatch(batch, facts.accumulate, micro, error))
+    return false;
+  if (terms == 0)
+    warnings.push_back("step " + std::to_string(done + 1) +
+                       ": every label is ignored, the loss and all gradients "
+                       "are 0");
+  counts.clear();
+  milliseconds = loss = norm = 0;
+  for (size_t i = 0; i < micro.size(); ++i)
+    if (!runEntry("main", int64_t(i), std::move(micro[i]), error))
+      return false;
+  if (facts.accumulate > 1 && !runEntry("update", 0, {}, error))
+    return false;
+  losses.push_back(loss);
+  norms.push_back(norm);
+  times.push_back(milliseconds);
+  ++done;
+  return true;
+}
+
+bool Trainer::runEntry(const std::string &name, int64_t micro, TensorMap inputs,
+                       Error &error) {
+  const std::vector<Entry> &entries = session.artifact().entries;
+  auto entry = std::find_if(entries.begin(), entries.end(),
+                            [&](const Entry &e) { return e.name == name; });
+  if (entry == entries.end()) {
+    error = {exits::Internal,
+             "internal",
+             "the artifact has no entry '" + name + "'",
+             {}};
+    return false;
+  }
+  inputs = widened(inputs, *entry);
+  addHidden(*entry, micro, inputs);
+  TensorMap outputs;
+  if (!session.run(name, inputs, outputs, error))
+    return false;
+  milliseconds += session.lastStepMs();
+  addCounts();
+  static const std::string prefix = "mtp.input_gradient:";
+  for (auto &[output, tensor] : outputs) {
+    if (output == "mtp.loss")
+      loss += tensor.valueAt(0);
+    else if (output == "mtp.grad_norm")
+      norm = tensor.valueAt(0);
+    else if (output.rfind(prefix, 0) == 0 && done == 0)
+      appendRows(inputGradients[output.substr(prefix.size())],
+                 std::move(tensor));
+  }
+  return true;
+}
+
+void Trainer::addCounts() {
+  for (const SiteCount &count : session.counters()) {
+    auto known =
+        std::find_if(counts.begin(), counts.end(), [&](const SiteCount &other) {
+          return other.site == count.site;
+        });
+    if (known == counts.end()) {
+      counts.push_back(count);
+      continue;
+    }
+    known->count += count.count;
+    known->bytes += count.bytes;
+    known->wireBytes += count.wireBytes;
+  }
+}
+
+bool Trainer::readGradients(TensorMap &gradients, Error &error) {
+  TensorMap states;
+  if (!session.readStates(states, error))
+    return false;
+  static const std::string ending = "/gradient";
+  for (auto &[name, tensor] : states)
+    if (name.size() > ending.size() &&
+        !name.compare(name.size() - ending.size(), ending.size(), ending))
+      gradients[name.substr(0, name.size() - ending.size())] =
+          std::move(tensor);
+  return true;
+}

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- Trainer.h - steps of training --------------------------------------===//
+#ifndef MTP_TOOLS_MTP_RUN_TRAINER_H
+#define MTP_TOOLS_MTP_RUN_TRAINER_H
+
+#include "tools/common/TrainOptions.h"
+#include "tools/mtp-run/Batches.h"
+
+namespace mtp {
+
+/// Feeds a session step by step. Computes what changes from step to step: the
+/// learning rate, the bias corrections, the number of labels.
+class Trainer {
+public:
+  /// `steps`: how many there will be, for the schedule.
+  Trainer(Session &session, const TrainingFacts &facts,
+          const TrainOptions &options, int64_t steps, int64_t seed)
+      : session(session), facts(facts), options(options), steps(steps),
+        seed(seed) {}
+
+  /// One step on a whole batch.
+  bool step(const TensorMap &batch, Error &error);
+
+  /// By initializer, of the step that ran last, before clipping.
+  bool readGradients(TensorMap &gradients, Error &error);
+
+  std::vector<double> losses, norms, times; ///< a step; milliseconds
+  TensorMap inputGradients;                 ///< of the first step, by input
+  std::vector<SiteCount> counts;            ///< of the last step
+  std::vector<std::string> warnings;
+
+private:
+  /// The inputs that `entry` wants besides those of the batch.
+  void addHidden(const Entry &entry, int64_t micro, TensorMap &inputs) const;
+  bool runEntry(const std::string &name, int64_t micro, TensorMap inputs,
+                Error &error);
+  void addCounts();
+
+  Session &session;
+  const TrainingFacts &facts;
+  const TrainOptions &options;
+  int64_t steps, seed;
+  int64_t done = 0;  ///< steps
+  int64_t terms = 0; ///< of the mean, in this step
+  double milliseconds = 0, loss = 0, norm = 0;
+};
+
+} // namespace mtp
+
+#endif // MTP_TOOLS_MTP_RUN_TRAINER_H
