@@ -24,7 +24,35 @@ std::vector<Machine> machines() {
   return all;
 }
 
+/// Times that a noisy machine could have measured.
+Machine measuredMachine() {
+  Machine machine = Machine::cpuThreads({{"dp", 2}, {"tp", 4}});
+  uint64_t state = 1;
+  for (CollectiveKind kind :
+       {CollectiveKind::AllReduce, CollectiveKind::AllGather,
+        CollectiveKind::ReduceScatter, CollectiveKind::AllToAll,
+        CollectiveKind::Permute})
+    for (int64_t ranks : {2, 4, 8}) {
+      MeasuredCollective measured{kind, ranks, {}};
+      for (int64_t bytes = 1024; bytes <= 1 << 26; bytes *= 4) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        measured.points.push_back(
+            {bytes + int64_t(kind),
+             Time(10'000'000 + bytes * 200 * (50 + state % 100) / 100)});
+      }
+      machine.measured.push_back(measured);
+    }
+  makeConsistent(machine.measured);
+  return machine;
+}
+
 const std::vector<std::vector<int>> groups = {{0}, {1}, {0, 1}};
+
+std::vector<Machine> allMachines() {
+  std::vector<Machine> all = machines();
+  all.push_back(measuredMachine());
+  return all;
+}
 
 std::vector<int64_t> sizes() {
   std::vector<int64_t> all{0, 1, 7, 100, 1000};
@@ -36,7 +64,7 @@ std::vector<int64_t> sizes() {
 }
 
 TEST(Cost, IsMonotoneInBytes) {
-  for (const Machine &machine : machines())
+  for (const Machine &machine : allMachines())
     for (const auto &group : groups)
       for (auto cost :
            {allReduce, allGather, reduceScatter, allToAll, permute}) {
@@ -50,7 +78,7 @@ TEST(Cost, IsMonotoneInBytes) {
 }
 
 TEST(Cost, ReduceScatterIsAtMostAllReduceAndBothHalvesAreMore) {
-  for (const Machine &machine : machines())
+  for (const Machine &machine : allMachines())
     for (const auto &group : groups)
       for (int64_t bytes : sizes()) {
         Time whole = allReduce(machine, group, bytes);
@@ -65,7 +93,7 @@ TEST(Cost, ReduceScatterIsAtMostAllReduceAndBothHalvesAreMore) {
 }
 
 TEST(Cost, AllToAllIsAtMostAllGather) {
-  for (const Machine &machine : machines())
+  for (const Machine &machine : allMachines())
     for (const auto &group : groups)
       for (int64_t bytes : sizes())
         EXPECT_LE(allToAll(machine, group, bytes),
@@ -82,6 +110,61 @@ TEST(Cost, OneCollectiveOverTwoAxesIsAtMostOneAfterTheOther) {
                 allGather(machine, {1}, bytes) +
                     allGather(machine, {0}, bytes));
     }
+}
+
+/// A detour is never cheaper than the direct way: one collective over two axes
+/// against two, moving a cut against gathering it.
+TEST(Cost, TheDirectWayIsNeverDearer) {
+  for (const Machine &machine : machines())
+    for (int64_t bytes : sizes()) {
+      for (auto cost : {allGather, reduceScatter, allReduce})
+        EXPECT_LE(cost(machine, {0, 1}, bytes),
+                  add(cost(machine, {0}, bytes), cost(machine, {1}, bytes)));
+      for (const auto &group : groups)
+        EXPECT_LE(permute(machine, group, bytes),
+                  add(allGather(machine, group, bytes), machine.launch));
+    }
+}
+
+/// autoparallel#457: 8 hosts of one rank, 4 MB.
+TEST(Cost, ReduceScatterBetweenHostsIsHalfAnAllReduce) {
+  Machine machine = Machine::cpuThreads({{"dp", 8}});
+  machine.axes[0].ranksPerHost = 1;
+  machine.axes[0].outer = {20'000'000, 1'024'000};
+  Time whole = allReduce(machine, {0}, 4 << 20) - machine.launch;
+  Time scatter = reduceScatter(machine, {0}, 4 << 20) - machine.launch;
+  EXPECT_EQ(2 * scatter, whole);
+}
+
+TEST(Cost, MeasuredTimesAreTakenWhereTheyWereMeasured) {
+  Machine machine = Machine::cpuThreads({{"dp", 3}, {"tp", 2}});
+  machine.measured = {
+      {CollectiveKind::AllGather, 2, {{1000, 5'000'000}, {3000, 9'000'000}}}};
+  makeConsistent(machine.measured);
+  EXPECT_EQ(allGather(machine, {1}, 10), 5'000'000);
+  EXPECT_EQ(allGather(machine, {1}, 2000), 7'000'000);
+  EXPECT_EQ(allGather(machine, {1}, 6000), 18'000'000); // proportional
+  Machine usual = Machine::cpuThreads({{"dp", 3}, {"tp", 2}});
+  EXPECT_EQ(allGather(machine, {0}, 2000), allGather(usual, {0}, 2000));
+  EXPECT_EQ(allReduce(machine, {1}, 2000), allReduce(usual, {1}, 2000));
+  machine.axes[1].ranksPerHost = 1; // two hosts: not what was measured
+  machine.axes[1].outer = {20'000'000, 1'024'000};
+  EXPECT_GT(allGather(machine, {1}, 2000), 20'000'000);
+}
+
+TEST(Cost, OfAProductDependsOnItsShape) {
+  Machine machine = Machine::cpuThreads({{"tp", 2}});
+  auto flops = [&](int64_t m, int64_t n, int64_t k) {
+    return product(machine, 1, m, n, k, FlopKind::F32);
+  };
+  EXPECT_EQ(flops(64, 64, 64),
+            compute(machine, 2 * 64 * 64 * 64, FlopKind::F32));
+  machine.products = {100, 10'000, 8, 2000};
+  // The same operations take longest where the sum is short.
+  EXPECT_GT(flops(1024, 1024, 64), flops(512, 512, 256));
+  EXPECT_EQ(flops(64, 63, 64) / flops(64, 64, 64), 1);
+  EXPECT_GT(flops(64, 63, 64), flops(64, 64, 64));
+  EXPECT_LT(flops(64, 64, 64), flops(65, 64, 64));
 }
 
 TEST(Cost, OfOneRankIsZero) {
