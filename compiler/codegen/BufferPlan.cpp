@@ -131,8 +131,13 @@ void BufferPlan::foldTransposes(mlir::Block &block) {
       folded.insert(&op);
       continue;
     }
+    // The writer may write as this op would, if all others read with strides.
     auto writer = dyn_cast<OpResult>(input);
-    if (!writer || !input.hasOneUse() ||
+    bool othersTakeStrides = llvm::all_of(input.getUses(), [&](OpOperand &use) {
+      return use.getOwner() == &op ||
+             takesStrides(use.getOwner(), use.getOperandNumber());
+    });
+    if (!writer || !othersTakeStrides || views.contains(input) ||
         !givesStrides(writer.getOwner(), writer.getResultNumber()) ||
         transposition->reshapesBefore)
       continue;

@@ -27,9 +27,9 @@ LibraryCall callOf(spmd::MatmulOp op) {
   return call;
 }
 
-LibraryCall callOf(AttentionOp op) {
-  LibraryCall call("attention");
-  nlohmann::json &attributes = call.attributes;
+/// What attention and its gradient have in common.
+template <typename Op>
+void addAttentionAttributes(Op op, nlohmann::json &attributes) {
   attributes["scale"] = op.getScale().convertToDouble();
   attributes["mask"] = op.getMask() != nullptr;
   attributes["queryStart"] = op.getQueryStart() != nullptr;
@@ -40,7 +40,22 @@ LibraryCall callOf(AttentionOp op) {
   attributes["maskedRow"] = op.getMaskedRowZero()      ? "zero"
                             : op.getMaskedRowUniform() ? "uniform"
                                                        : "softmax";
-  attributes["logsumexp"] = !isOmitted(op->getResult(1));
+}
+
+LibraryCall callOf(AttentionOp op) {
+  LibraryCall call("attention");
+  addAttentionAttributes(op, call.attributes);
+  call.attributes["logsumexp"] = !isOmitted(op->getResult(1));
+  return call;
+}
+
+LibraryCall callOf(AttentionGradientOp op) {
+  LibraryCall call("attention_gradient");
+  addAttentionAttributes(op, call.attributes);
+  const char *names[] = {"queryGradient", "keyGradient", "valueGradient",
+                         "maskGradient"};
+  for (auto [name, result] : llvm::zip_equal(names, op->getResults()))
+    call.attributes[name] = !isOmitted(result);
   return call;
 }
 
@@ -51,6 +66,22 @@ LibraryCall callOf(ConvolutionOp op) {
   call.attributes["pads"] = vectorOf(op.getPads());
   call.attributes["group"] = static_cast<int64_t>(op.getGroups());
   call.attributes["bias"] = false;
+  return call;
+}
+
+template <typename Op>
+LibraryCall convolutionGradientCall(Op op, const char *kind) {
+  LibraryCall call(kind);
+  call.attributes["strides"] = vectorOf(op.getStrides());
+  call.attributes["dilations"] = vectorOf(op.getDilations());
+  call.attributes["pads"] = vectorOf(op.getPads());
+  call.attributes["group"] = static_cast<int64_t>(op.getGroups());
+  return call;
+}
+
+LibraryCall callOf(GatherGradientOp op) {
+  LibraryCall call("gather_gradient");
+  call.attributes["axis"] = static_cast<int64_t>(op.getDim());
   return call;
 }
 
@@ -104,9 +135,18 @@ FailureOr<LibraryCall> mtp::libraryCallOf(Operation *op) {
   using Result = FailureOr<LibraryCall>;
   Result call =
       TypeSwitch<Operation *, Result>(op)
-          .Case<MatMulOp, spmd::MatmulOp, AttentionOp, ConvolutionOp, TopKOp,
-                CumsumOp, GatherNdOp, ScatterElementsOp, ScatterNdOp>(
+          .Case<MatMulOp, spmd::MatmulOp, AttentionOp, AttentionGradientOp,
+                ConvolutionOp, TopKOp, CumsumOp, GatherNdOp, GatherGradientOp,
+                ScatterElementsOp, ScatterNdOp>(
               [](auto kindOp) -> Result { return callOf(kindOp); })
+          .Case([](ConvolutionInputGradientOp kindOp) -> Result {
+            return convolutionGradientCall(kindOp,
+                                           "convolution_input_gradient");
+          })
+          .Case([](ConvolutionFilterGradientOp kindOp) -> Result {
+            return convolutionGradientCall(kindOp,
+                                           "convolution_filter_gradient");
+          })
           .Case([](ArgMaxOp kindOp) -> Result {
             return argCall(kindOp, "argmax");
           })
@@ -127,12 +167,20 @@ FailureOr<LibraryCall> mtp::libraryCallOf(Operation *op) {
 }
 
 bool mtp::takesStrides(Operation *op, unsigned operand) {
+  if (isa<AttentionGradientOp>(op)) {
+    // Those of the attention, then its results and the cotangent.
+    unsigned last = op->getNumOperands() - 1;
+    return operand < 3 || operand == last - 2 || operand == last;
+  }
   return isa<AttentionOp>(op) && operand < 3;
 }
 bool mtp::givesStrides(Operation *op, unsigned result) {
-  return isa<AttentionOp>(op) && result == 0;
+  return (isa<AttentionOp>(op) && result == 0) ||
+         (isa<AttentionGradientOp>(op) && result < 3);
 }
 bool mtp::isOmitted(OpResult result) {
-  return isa<AttentionOp>(result.getOwner()) && result.getResultNumber() == 1 &&
-         result.use_empty();
+  Operation *op = result.getOwner();
+  return result.use_empty() &&
+         (isa<AttentionGradientOp>(op) ||
+          (isa<AttentionOp>(op) && result.getResultNumber() == 1));
 }

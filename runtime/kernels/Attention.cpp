@@ -15,102 +15,23 @@
 // queries or threads.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/kernels/Attention.h"
 #include "runtime/kernels/Convert.h"
-#include "runtime/kernels/KernelSupport.h"
 #include "runtime/kernels/MicroKernels.h"
 #include "runtime/kernels/Parallel.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
 namespace mtp {
 namespace {
 
-struct AttentionProblem {
-  Tensor q, k, v, mask, y,
-      logsumexp; ///< mask broadcast: strides of [B, H, S, T]
-  int64_t batch, heads, keyHeads, group, queries, keys, depth, valueDepth;
-  bool hasMask = false, hasLogsumexp = false, causal = false,
-       roundToBf16 = false;
-  bool zeroMaskedRows = false, uniformMaskedRows = false;
-  double scale = 1, softcap = 0, maskValue = 0;
-  int64_t offset = 0, offsetRankValue = -1, windowLeft = -1, windowRight = -1;
-  int maskAt = -1, startAt = -1, yAt = -1;
-  DType startType = DType::I64;
-};
-
 AttentionProblem readAttention(SiteReader &reader) {
-  AttentionProblem p;
-  p.q = reader.next("Q");
-  p.k = reader.next("K");
-  p.v = reader.next("V");
-  reader.require(p.q.rank() == 4 && p.k.rank() == 4 && p.v.rank() == 4,
-                 "Q, K and V need rank 4: " + toString(p.q) + ", " +
-                     toString(p.k) + ", " + toString(p.v));
-  p.batch = p.q.dim(0), p.heads = p.q.dim(1), p.queries = p.q.dim(2),
-  p.depth = p.q.dim(3);
-  p.keyHeads = p.k.dim(1), p.keys = p.k.dim(2), p.valueDepth = p.v.dim(3);
+  AttentionProblem p = readAttentionInputs(reader);
+  p.hasLogsumexp = reader.flag("logsumexp", false);
   std::string shapes =
       "Q " + toString(p.q) + ", K " + toString(p.k) + ", V " + toString(p.v);
-  reader.require(p.k.dim(0) == p.batch && p.v.dim(0) == p.batch &&
-                     p.k.dim(3) == p.depth && p.v.dim(1) == p.keyHeads &&
-                     p.v.dim(2) == p.keys,
-                 shapes + " don't fit together");
-  reader.require(p.keyHeads == 0 ? p.heads == 0 : p.heads % p.keyHeads == 0,
-                 shapes + ": " + std::to_string(p.heads) +
-                     " heads don't divide over " + std::to_string(p.keyHeads) +
-                     " key heads");
-  p.group = p.keyHeads ? p.heads / p.keyHeads : 1;
-  reader.require(p.q.type == p.k.type && p.q.type == p.v.type &&
-                     isFloat(p.q.type),
-                 shapes + " need one floating point type");
-
-  p.scale = reader.number("scale", std::nullopt);
-  p.softcap = reader.number("softcap", 0);
-  reader.require(p.softcap >= 0, "softcap is negative");
-  p.hasMask = reader.flag("mask", false);
-  p.maskValue = reader.number("maskValue", -INFINITY);
-  p.causal = reader.flag("causal", false);
-  constexpr int64_t most = int64_t(1) << 40;
-  p.offset = reader.integer("causalOffset", 0, -most, most);
-  p.offsetRankValue = reader.integer("causalOffsetRankValue", -1, -1,
-                                     reader.context.rankValueCount - 1);
-  p.windowLeft = reader.integer("windowLeft", -1, -1, most);
-  p.windowRight = reader.integer("windowRight", -1, -1, most);
-  std::string maskedRow =
-      reader.choice("maskedRow", "softmax", {"softmax", "zero", "uniform"});
-  p.zeroMaskedRows = maskedRow == "zero";
-  p.uniformMaskedRows = maskedRow == "uniform";
-  p.hasLogsumexp = reader.flag("logsumexp", false);
-  p.roundToBf16 = reader.choice("compute", "", {"bf16"}) == "bf16";
-  reader.require(!p.roundToBf16 || p.q.type != DType::F64,
-                 "compute bf16 isn't for f64");
-
-  std::vector<int64_t> full = {p.batch, p.heads, p.queries, p.keys};
-  if (p.hasMask) {
-    p.maskAt = reader.position();
-    Tensor mask = reader.next("mask");
-    reader.require(mask.type == p.q.type || mask.type == DType::Bool,
-                   "mask is " + toString(mask) + ", Q " + toString(p.q));
-    reader.require(mask.rank() <= 4, "mask has more than 4 dimensions");
-    p.mask = {mask.type, full, std::vector<int64_t>(4, 0)};
-    for (int i = 1; i <= mask.rank(); ++i) {
-      reader.require(mask.dim(-i) == 1 || mask.dim(-i) == full[4 - i],
-                     "mask " + toString(mask) + " doesn't broadcast to " +
-                         toString(p.mask));
-      p.mask.strides[4 - i] = mask.dim(-i) == 1 ? 0 : mask.stride(-i);
-    }
-  }
-  if (reader.flag("queryStart", false)) {
-    p.startAt = reader.position();
-    Tensor start = reader.next("queryStart");
-    p.startType = start.type;
-    reader.require(start.elements() == 1 &&
-                       (start.type == DType::I64 || start.type == DType::I32),
-                   "queryStart is " + toString(start) + ", not one i64 or i32");
-  }
   p.yAt = reader.position();
   p.y = reader.next("Y");
   std::vector<int64_t> expected = {p.batch, p.heads, p.queries, p.valueDepth};
@@ -161,16 +82,11 @@ private:
   void loadQueries(Work &work) const;
   void loadKeys(Work &work, Block &block) const;
   void visit(Work &work, const Block &block, int64_t panel) const;
-  void applyMask(Work &work, const Block &block, int64_t panel) const;
-  void hideKeys(Work &work, const Block &block, int64_t panel) const;
   void meanOfValues(Work &work) const;
   void storeResults(Work &work) const;
 
-  /// Element offset of row `row` in a tensor of [B, H, S, ...].
   int64_t rowOffset(const Tensor &tensor, const Work &work, int64_t row) const {
-    int64_t head = work.keyHead * p.group + row / p.queries;
-    return work.batch * tensor.strides[0] + head * tensor.strides[1] +
-           row % p.queries * tensor.strides[2];
+    return p.rowOffset(tensor, work.batch, work.keyHead, row);
   }
   int64_t lanesOf(const Work &work, int64_t panel) const {
     return std::min<int64_t>(lanes, work.count - panel * lanes);
@@ -243,13 +159,8 @@ template <typename T> void Attention<T>::loadQueries(Work &work) const {
     if (p.hasMask)
       work.maskOffset[i] = rowOffset(p.mask, work, work.first + i);
 
-    int64_t diagonal = (work.first + i) % p.queries + work.offset;
-    work.left[i] = p.windowLeft < 0 ? 0 : diagonal - p.windowLeft;
-    work.right[i] = p.keys - 1;
-    if (p.causal)
-      work.right[i] = std::min(work.right[i], diagonal);
-    if (p.windowRight >= 0)
-      work.right[i] = std::min(work.right[i], diagonal + p.windowRight);
+    work.left[i] = p.firstKey(work.first + i, work.offset);
+    work.right[i] = p.lastKey(work.first + i, work.offset);
   }
   for (int64_t i = 0; i < panels * lanes * p.depth; ++i)
     work.q[i] *= T(p.scale);
@@ -281,72 +192,6 @@ void Attention<T>::loadKeys(Work &work, Block &block) const {
        block.vStride);
 }
 
-/// Adds the mask to the scores, or replaces scores by maskValue. Lanes that
-/// read the same row of the mask are served together, others in fours.
-template <typename T>
-void Attention<T>::applyMask(Work &work, const Block &block,
-                             int64_t panel) const {
-  bool boolean = p.mask.type == DType::Bool;
-  bool direct = p.mask.type == compute && p.mask.strides[3] == 1;
-  int64_t size = byteSize(p.mask.type), stride = p.mask.strides[3];
-  const char *base = work.buffers[p.maskAt] + block.first * stride * size;
-  const int64_t *offsets = work.maskOffset + panel * lanes;
-  int64_t count = lanesOf(work, panel);
-  T replacement = T(p.maskValue);
-  auto row = [&](int64_t lane, T *copy) {
-    const char *from = base + offsets[lane] * size;
-    if (direct)
-      return reinterpret_cast<const T *>(from);
-    loadRow<T>(p.mask.type, from, stride, copy, 1, block.count);
-    return static_cast<const T *>(copy);
-  };
-  auto apply = [&](T &score, T mask) {
-    score = boolean ? (mask == 0 ? replacement : score) : score + mask;
-  };
-  if (std::all_of(offsets, offsets + count,
-                  [&](int64_t offset) { return offset == offsets[0]; })) {
-    const T *mask = row(0, work.row);
-    for (int64_t j = 0; j < block.count; ++j)
-      for (int64_t i = 0; i < lanes; ++i)
-        apply(work.scores[j * lanes + i], mask[j]);
-    return;
-  }
-  int64_t lane = 0;
-  for (; lane + 4 <= count; lane += 4) {
-    const T *mask[4];
-    for (int64_t i = 0; i < 4; ++i)
-      mask[i] = row(lane + i, work.row + i * keyBlock);
-    T *scores = work.scores + lane;
-    for (int64_t j = 0; j < block.count; ++j, scores += lanes) {
-      apply(scores[0], mask[0][j]);
-      apply(scores[1], mask[1][j]);
-      apply(scores[2], mask[2][j]);
-      apply(scores[3], mask[3][j]);
-    }
-  }
-  for (; lane < count; ++lane) {
-    const T *mask = row(lane, work.row);
-    for (int64_t j = 0; j < block.count; ++j)
-      apply(work.scores[j * lanes + lane], mask[j]);
-  }
-}
-
-/// Scores of keys that causal or window hides become -inf.
-template <typename T>
-void Attention<T>::hideKeys(Work &work, const Block &block,
-                            int64_t panel) const {
-  const T infinity = std::numeric_limits<T>::infinity();
-  for (int64_t lane = 0; lane < lanesOf(work, panel); ++lane) {
-    int64_t left = work.left[panel * lanes + lane] - block.first;
-    int64_t right = work.right[panel * lanes + lane] - block.first;
-    T *scores = work.scores + lane;
-    for (int64_t j = 0; j < std::min(left, block.count); ++j)
-      scores[j * lanes] = -infinity;
-    for (int64_t j = std::max<int64_t>(0, right + 1); j < block.count; ++j)
-      scores[j * lanes] = -infinity;
-  }
-}
-
 /// Takes a block of keys into the softmax and the result of one panel.
 template <typename T>
 void Attention<T>::visit(Work &work, const Block &block, int64_t panel) const {
@@ -358,10 +203,21 @@ void Attention<T>::visit(Work &work, const Block &block, int64_t panel) const {
                      work.scores + j * lanes, lanes, false);
   if (p.softcap > 0)
     micro.softcap(work.scores, block.count * lanes, T(p.softcap));
+  ScorePanel<T> scores{p,
+                       lanes,
+                       lanesOf(work, panel),
+                       block.first,
+                       block.count,
+                       work.scores,
+                       work.maskOffset + panel * lanes,
+                       work.left + panel * lanes,
+                       work.right + panel * lanes,
+                       work.row,
+                       keyBlock};
   if (p.hasMask)
-    applyMask(work, block, panel);
+    scores.applyMask(work.buffers[p.maskAt]);
   if (p.causal || p.windowLeft >= 0 || p.windowRight >= 0)
-    hideKeys(work, block, panel);
+    scores.hideKeys();
   if (micro.softmaxStep(work.scores, block.count, work.maximum + panel * lanes,
                         work.sum + panel * lanes, work.correction))
     micro.scaleRows(o, p.valueDepth, work.correction);
@@ -458,16 +314,7 @@ bool Attention<T>::run(const MtpRank *rank, char *const *buffers,
                        std::string &) {
   if (p.batch == 0 || p.heads == 0 || p.queries == 0)
     return true;
-  int64_t offset = p.offset;
-  if (p.offsetRankValue >= 0)
-    offset += rank->rankValues[p.offsetRankValue];
-  if (p.startAt >= 0)
-    offset += p.startType == DType::I64
-                  ? *reinterpret_cast<const int64_t *>(buffers[p.startAt])
-                  : *reinterpret_cast<const int32_t *>(buffers[p.startAt]);
-  // Far beyond any tensor, so that sums below can't overflow.
-  constexpr int64_t most = int64_t(1) << 60;
-  offset = std::clamp(offset, -most, most);
+  int64_t offset = p.offsetOf(rank, buffers);
   char *memory = scratch->data();
   parallelFor(threads, p.batch * p.keyHeads * tasksPerHead,
               [&](int64_t index, int thread) {

@@ -94,13 +94,19 @@ inline size_t alignUp(size_t bytes) { return (bytes + 63) / 64 * 64; }
 // The kinds, one function each.
 std::unique_ptr<LibraryKernel> prepareMatmul(SiteReader &reader);
 std::unique_ptr<LibraryKernel> prepareAttention(SiteReader &reader);
+std::unique_ptr<LibraryKernel> prepareAttentionGradient(SiteReader &reader);
 std::unique_ptr<LibraryKernel> prepareTopK(SiteReader &reader);
 std::unique_ptr<LibraryKernel> prepareArgMax(SiteReader &reader);
 std::unique_ptr<LibraryKernel> prepareCumSum(SiteReader &reader);
 std::unique_ptr<LibraryKernel> prepareGatherNd(SiteReader &reader);
 std::unique_ptr<LibraryKernel> prepareScatterElements(SiteReader &reader);
 std::unique_ptr<LibraryKernel> prepareScatterNd(SiteReader &reader);
+std::unique_ptr<LibraryKernel> prepareGatherGradient(SiteReader &reader);
 std::unique_ptr<LibraryKernel> prepareConvolution(SiteReader &reader);
+std::unique_ptr<LibraryKernel>
+prepareConvolutionInputGradient(SiteReader &reader);
+std::unique_ptr<LibraryKernel>
+prepareConvolutionFilterGradient(SiteReader &reader);
 
 } // namespace mtp
 

@@ -49,6 +49,7 @@ static const std::map<std::string, Prepare> &kinds() {
   static const std::map<std::string, Prepare> table = {
       {"matmul", prepareMatmul},
       {"attention", prepareAttention},
+      {"attention_gradient", prepareAttentionGradient},
       {"topk", prepareTopK},
       {"argmax", prepareArgMax},
       {"argmin", prepareArgMax},
@@ -56,7 +57,10 @@ static const std::map<std::string, Prepare> &kinds() {
       {"gather_nd", prepareGatherNd},
       {"scatter_elements", prepareScatterElements},
       {"scatter_nd", prepareScatterNd},
+      {"gather_gradient", prepareGatherGradient},
       {"convolution", prepareConvolution},
+      {"convolution_input_gradient", prepareConvolutionInputGradient},
+      {"convolution_filter_gradient", prepareConvolutionFilterGradient},
   };
   return table;
 }

@@ -56,6 +56,22 @@
 //   f64 for f64, else f32.
 //   Keys that causal or window hides may be skipped: NaN in them may vanish.
 //
+// attention_gradient  Q, K, V, (mask), (queryStart), Y, logsumexp, G
+//           -> (dQ), (dK), (dV), (dMask)
+//   Attributes, operands and results of attention, the gradient G of its first
+//   result; gradients of Q, K, V and of a mask that is added, each if its
+//   attribute says so:
+//   queryGradient, keyGradient, valueGradient  bool, default true
+//   maskGradient   bool, default false; dMask has the mask's shape, row-major,
+//                  f32 or f64
+//   A row without any visible key gives nothing to Q, K and mask; with
+//   maskedRow "uniform" all values get its G / T, with "softmax" NaN.
+// gather_gradient  indices (i64 or i32) [I...], G [A..., I..., B...]
+//           -> Y [A..., R, B...]
+//   axis integer, the dimension R. Y's slice r is the sum of G's slices whose
+//   index is r, in their order. Indices count from the end if negative; one
+//   outside of R is left out. Floating point types.
+//
 // topk      X -> values, indices (i64), both of X's shape with `axis` cut to k
 //   axis, k integers; largest, sorted bool (default true). Equal elements:
 //   lower index first. NaN counts as the largest value.
@@ -73,6 +89,9 @@
 //           -> Y [B, O, y1...]
 //   strides, dilations: one integer a spatial dimension; pads: two (all begins,
 //   then all ends); group integer; bias bool. Types: f32, f64, f16, bf16.
+// convolution_input_gradient   W, G (as Y) -> dX
+// convolution_filter_gradient  X, G (as Y) -> dW
+//   Attributes as convolution, without bias. Types: f32, f64.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_RUNTIME_KERNELS_LIBRARYKERNEL_H

@@ -36,6 +36,11 @@ template <typename T> struct MicroKernels {
   /// True if any correction isn't 1.
   bool (*softmaxStep)(T *scores, int64_t keys, T *maximum, T *sum,
                       T *correction);
+  /// Softmax with known statistics: scores = exp(scores - shift) * factor, each
+  /// of `columns` values; scores exceed shift by no more than rounding.
+  void (*softmaxOf)(T *scores, int64_t keys, const T *shift, const T *factor);
+  /// Its gradient: g = p * (g - delta).
+  void (*softmaxGradient)(const T *p, T *g, int64_t keys, const T *delta);
   /// panel[r][j] *= factor[j] for r < count.
   void (*scaleRows)(T *panel, int64_t count, const T *factor);
   /// x = cap * tanh(x / cap), `count` elements, a multiple of columns.

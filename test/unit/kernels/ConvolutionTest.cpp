@@ -9,11 +9,13 @@ using nlohmann::json;
 
 namespace {
 
-/// The definition for up to three spatial dimensions (missing ones count 1).
-std::vector<double> reference(Buffer &x, Buffer &w, Buffer *bias,
-                              const Buffer &y, std::vector<int64_t> strides,
-                              std::vector<int64_t> dilations,
-                              std::vector<int64_t> pads, int64_t group) {
+/// Calls product(i, j, k) for each Y[i] += X[j] W[k] of the definition, for up
+/// to three spatial dimensions (missing ones count 1).
+template <typename Product>
+void forEachProduct(const Buffer &x, const Buffer &w, const Buffer &y,
+                    std::vector<int64_t> strides,
+                    std::vector<int64_t> dilations, std::vector<int64_t> pads,
+                    int64_t group, Product &&product) {
   auto three = [](std::vector<int64_t> values, int64_t fill) {
     while (values.size() < 3)
       values.insert(values.begin(), fill);
@@ -26,13 +28,11 @@ std::vector<double> reference(Buffer &x, Buffer &w, Buffer *bias,
   strides = three(strides, 1), dilations = three(dilations, 1),
   pads = three(pads, 0);
   int64_t channels = x.desc.shape[1], outputs = w.desc.shape[0],
-          per = w.desc.shape[1];
-  std::vector<double> result;
+          per = w.desc.shape[1], positions = ys[0] * ys[1] * ys[2];
   for (int64_t b = 0; b < x.desc.shape[0]; ++b)
     for (int64_t o = 0; o < outputs; ++o)
-      for (int64_t i = 0; i < ys[0] * ys[1] * ys[2]; ++i) {
+      for (int64_t i = 0; i < positions; ++i) {
         int64_t at[3] = {i / ys[2] / ys[1], i / ys[2] % ys[1], i % ys[2]};
-        double sum = bias ? bias->get(o) : 0;
         for (int64_t c = 0; c < per; ++c)
           for (int64_t j = 0; j < ws[0] * ws[1] * ws[2]; ++j) {
             int64_t tap[3] = {j / ws[2] / ws[1], j / ws[2] % ws[1], j % ws[2]};
@@ -45,11 +45,26 @@ std::vector<double> reference(Buffer &x, Buffer &w, Buffer *bias,
               from = from * xs[d] + at1;
             }
             if (inside)
-              sum += x.get(from) *
-                     w.get((o * per + c) * ws[0] * ws[1] * ws[2] + j);
+              product((b * outputs + o) * positions + i, from,
+                      (o * per + c) * ws[0] * ws[1] * ws[2] + j);
           }
-        result.push_back(sum);
       }
+}
+
+std::vector<double> reference(const Buffer &x, const Buffer &w,
+                              const Buffer *bias, const Buffer &y,
+                              const std::vector<int64_t> &strides,
+                              const std::vector<int64_t> &dilations,
+                              const std::vector<int64_t> &pads, int64_t group) {
+  std::vector<double> result(size_t(y.count()), 0);
+  forEachProduct(x, w, y, strides, dilations, pads, group,
+                 [&](int64_t i, int64_t j, int64_t k) {
+                   result[size_t(i)] += x.get(j) * w.get(k);
+                 });
+  int64_t outputs = w.desc.shape[0],
+          positions = y.count() / y.desc.shape[0] / outputs;
+  for (int64_t i = 0; bias && i < y.count(); ++i)
+    result[size_t(i)] += bias->get(i / positions % outputs);
   return result;
 }
 
@@ -77,26 +92,72 @@ const std::vector<Case> cases = {
      {1, 1, 1, 1}}, // several chunks
 };
 
+std::vector<int64_t> resultShape(const Case &c) {
+  std::vector<int64_t> shape = {c.x[0], c.w[0]};
+  size_t spatial = c.strides.size();
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t room = c.x[2 + i] + c.pads[i] + c.pads[spatial + i] -
+                   c.dilations[i] * (c.w[2 + i] - 1) - 1;
+    shape.push_back(room < 0 ? 0 : room / c.strides[i] + 1);
+  }
+  return shape;
+}
+
+json attributesOf(const Case &c) {
+  return {{"strides", c.strides},
+          {"dilations", c.dilations},
+          {"pads", c.pads},
+          {"group", c.group}};
+}
+
+std::vector<int64_t> beginsOf(const Case &c) {
+  return {c.pads.begin(), c.pads.begin() + int64_t(c.strides.size())};
+}
+
+TEST(Convolution, GradientsMatchTheDefinition) {
+  for (DType type : {DType::F32, DType::F64})
+    for (const Case &c : cases) {
+      Buffer x(type, c.x), w(type, c.w), g(type, resultShape(c));
+      x.fill(1), w.fill(2), g.fill(3);
+      std::vector<double> dx(size_t(x.count()), 0), dw(size_t(w.count()), 0);
+      forEachProduct(x, w, g, c.strides, c.dilations, beginsOf(c), c.group,
+                     [&](int64_t i, int64_t j, int64_t k) {
+                       dx[size_t(j)] += g.get(i) * w.get(k);
+                       dw[size_t(k)] += g.get(i) * x.get(j);
+                     });
+      double tolerance = type == DType::F64 ? 1e-14 : 3e-6;
+      Buffer first[2];
+      for (int threads : {1, 3}) {
+        Buffer results[] = {x, w};
+        for (Buffer &result : results)
+          result.fill(7);
+        Call ofInput("convolution_input_gradient", attributesOf(c)),
+            ofFilter("convolution_filter_gradient", attributesOf(c));
+        ofInput.context.threads = ofFilter.context.threads = threads;
+        ASSERT_TRUE(ofInput.run({&w, &g, &results[0]})) << ofInput.error;
+        ASSERT_TRUE(ofFilter.run({&x, &g, &results[1]})) << ofFilter.error;
+        EXPECT_LE(difference(results[0], dx), tolerance) << attributesOf(c);
+        EXPECT_LE(difference(results[1], dw), tolerance) << attributesOf(c);
+        for (int i : {0, 1}) {
+          if (threads == 1)
+            first[i] = results[i];
+          EXPECT_EQ(results[i].bytes, first[i].bytes);
+        }
+      }
+    }
+}
+
 TEST(Convolution, MatchesTheDefinition) {
   for (DType type : {DType::F32, DType::F64})
     for (const Case &c : cases)
       for (bool hasBias : {false, true})
         for (int threads : {1, 3}) {
-          std::vector<int64_t> shape = {c.x[0], c.w[0]};
-          size_t spatial = c.strides.size();
-          for (size_t i = 0; i < spatial; ++i) {
-            int64_t room = c.x[2 + i] + c.pads[i] + c.pads[spatial + i] -
-                           c.dilations[i] * (c.w[2 + i] - 1) - 1;
-            shape.push_back(room < 0 ? 0 : room / c.strides[i] + 1);
-          }
           Buffer x(type, c.x), w(type, c.w), bias(type, {c.w[0]}),
-              y(type, shape);
+              y(type, resultShape(c));
           x.fill(1), w.fill(2), bias.fill(3);
-          Call call("convolution", {{"strides", c.strides},
-                                    {"dilations", c.dilations},
-                                    {"pads", c.pads},
-                                    {"group", c.group},
-                                    {"bias", hasBias}});
+          json attributes = attributesOf(c);
+          attributes["bias"] = hasBias;
+          Call call("convolution", attributes);
           call.context.threads = threads;
           call.context.constant = {nullptr, w.bytes.data()};
           std::vector<Buffer *> buffers = {&x, &w};
@@ -104,10 +165,9 @@ TEST(Convolution, MatchesTheDefinition) {
             buffers.push_back(&bias);
           buffers.push_back(&y);
           ASSERT_TRUE(call.run(buffers)) << call.error;
-          std::vector<int64_t> begins(c.pads.begin(),
-                                      c.pads.begin() + int64_t(spatial));
-          auto expected = reference(x, w, hasBias ? &bias : nullptr, y,
-                                    c.strides, c.dilations, begins, c.group);
+          auto expected =
+              reference(x, w, hasBias ? &bias : nullptr, y, c.strides,
+                        c.dilations, beginsOf(c), c.group);
           EXPECT_LE(difference(y, expected), type == DType::F64 ? 1e-14 : 2e-6)
               << call.site.attributes;
         }

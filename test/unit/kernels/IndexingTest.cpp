@@ -188,4 +188,60 @@ TEST(GatherNd, BatchDimensionsAndSlices) {
             "dimension 1 has 2 elements");
 }
 
+/// The definition, in the order of the indices.
+std::vector<double> gatherGradient(const Buffer &indices, const Buffer &g,
+                                   int64_t outer, int64_t rows, int64_t inner) {
+  std::vector<double> y(size_t(outer * rows * inner), 0);
+  int64_t count = indices.count();
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t row = int64_t(indices.get(i));
+      row += row < 0 ? rows : 0;
+      for (int64_t j = 0; row >= 0 && row < rows && j < inner; ++j)
+        y[size_t((o * rows + row) * inner + j)] +=
+            g.get((o * count + i) * inner + j);
+    }
+  return y;
+}
+
+TEST(GatherGradient, SumsSlicesIntoRows) {
+  for (DType type : {DType::F32, DType::F64, DType::F16, DType::BF16})
+    for (DType indexType : {DType::I64, DType::I32})
+      for (auto [outer, rows, inner] : {std::tuple{1, 700, 33},
+                                        {3, 5, 17},
+                                        {2, 2, 300},
+                                        {1, 1, 1},
+                                        {4, 9, 0},
+                                        {2, 0, 3}}) {
+        Buffer indices(indexType, {3, 11});
+        for (int64_t i = 0; i < indices.count(); ++i)
+          indices.set(i, double(i * 37 % (rows + 3)) -
+                             (i % 5 == 0 ? double(rows) : 0));
+        Buffer g(type, {outer, 3, 11, inner}), y(type, {outer, rows, inner});
+        g.fill(3);
+        y.fill(9);
+        Buffer more = y;
+        for (int threads : {1, 4}) {
+          Call call("gather_gradient", {{"axis", 1}});
+          call.context.threads = threads;
+          ASSERT_TRUE(call.run({&indices, &g, threads == 1 ? &y : &more}))
+              << call.error;
+        }
+        EXPECT_EQ(y.bytes, more.bytes);
+        EXPECT_LE(difference(y, gatherGradient(indices, g, outer, rows, inner)),
+                  type == DType::F64   ? 1e-15
+                  : type == DType::F32 ? 1e-6
+                                       : 2e-2);
+      }
+}
+
+TEST(GatherGradient, RefusesShapesThatDoNotFit) {
+  Buffer indices(DType::I64, {3}), g(DType::F32, {3, 4}), y(DType::F32, {9, 5});
+  Call call("gather_gradient", {{"axis", 0}});
+  EXPECT_FALSE(call.prepare({&indices, &g, &y}));
+  EXPECT_NE(call.error.find("don't fit together"), std::string::npos);
+  Buffer integers(DType::I64, {9, 4}), gi(DType::I64, {3, 4});
+  EXPECT_FALSE(call.prepare({&indices, &gi, &integers}));
+}
+
 } // namespace
