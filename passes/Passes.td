@@ -400,7 +400,7 @@ def MtpDifferentiate : Pass<"mtp-differentiate", "::mlir::ModuleOp"> {
     func.func @main(%x: tensor<4x8xf32, #mtp.layout<@mesh>>) -> (tensor<f32, #mtp.layout<@mesh>> {mtp.loss}, tensor<8x16xf32, #mtp.layout<@mesh, tp = S(1)>> {mtp.gradient_of = 0 : i64}) {
       ...
       %2 = mtp.reduce_from %1 ["tp"] {pair = 0 : i64} : tensor<f32, #mtp.layout<@mesh>>
-      %g = mtp.constant dense<1.0> : tensor<f32, #mtp.layout<@mesh>>
+      %g = mtp.constant {mtp.backward} dense<1.0> : tensor<f32, #mtp.layout<@mesh>>
       %3 = mtp.copy_to %g ["tp"] {pair = 0 : i64, phase = "backward"} : tensor<f32, #mtp.layout<@mesh, tp = R>>
       %4 = mtp.reshape %3 : tensor<1x1xf32, #mtp.layout<@mesh, tp = R>>
       %5 = mtp.broadcast %4 : tensor<4x16xf32, #mtp.layout<@mesh, tp = S(1)>>
@@ -409,6 +409,37 @@ def MtpDifferentiate : Pass<"mtp-differentiate", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let dependentDialects = ["::mtp::MtpDialect"];
+}
+
+def MtpRecompute : Pass<"mtp-recompute", "::mlir::ModuleOp"> {
+  let summary = "Compute forward values again where the backward needs them.";
+  let description = [{
+    For a program of `mtp-differentiate`. With `mode=layers` the forward is cut
+    where one activation alone is live (the residual stream); what the backward
+    reads besides is computed again from there, right before its first use.
+
+    ```mlir
+    %1 = mtp.matmul %0, %v
+    %2 = mtp.gelu %1
+    %3 = mtp.matmul %2, %w
+    %4 = mtp.add %0, %3
+    ...
+    %g2 = mtp.gelu_gradient %1, %g3
+    ```
+    becomes
+    ```mlir
+    %1 = mtp.matmul %0, %v
+    %2 = mtp.gelu %1
+    %3 = mtp.matmul %2, %w
+    %4 = mtp.add %0, %3
+    ...
+    %b = mtp.barrier %0
+    %r = mtp.matmul %b, %v
+    %g2 = mtp.gelu_gradient %r, %g3
+    ```
+  }];
+  let options = [Option<"mode", "mode", "std::string", [{"layers"}], "none or layers">];
   let dependentDialects = ["::mtp::MtpDialect"];
 }
 

@@ -113,6 +113,7 @@ private:
     gradient.begin(terminator());
     Value one = gradient.splat(GradientBuilder::plain(loss), 1);
     firstOfBackward = one.getDefiningOp();
+    firstOfBackward->setDiscardableAttr(names::backward, ops.getUnitAttr());
     cotangents[loss] = one;
     return success();
   }

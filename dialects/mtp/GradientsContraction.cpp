@@ -45,23 +45,27 @@ Value weightGradient(GradientBuilder &b, Value lhs, Value rhs, Value of) {
 }
 
 /// y = A B, where A is op(lhs) and B op(rhs): dA = g Bᵀ, dB = Aᵀ g, each in the
-/// form in which the operand is stored.
+/// form in which the operand is stored. Products of 16 bit floats whose result
+/// is wider take a cotangent that is rounded like the operands.
 LogicalResult matmulGradient(MatMulOp op, GradientBuilder &b, ValueRange g,
                              Gradients d) {
   Value lhs = op.getLhs(), rhs = op.getRhs();
   bool left = op.getTransposeLhs(), right = op.getTransposeRhs();
+  if (!b.wants(0u) && !b.wants(1u))
+    return success();
+  Value gy = b.convert(g[0], typeOf(lhs).getElementType());
   if (b.wants(0u))
-    d[0] = left ? product(b, rhs, g[0], right, true, lhs)
-                : product(b, g[0], rhs, false, !right, lhs);
+    d[0] = left ? product(b, rhs, gy, right, true, lhs)
+                : product(b, gy, rhs, false, !right, lhs);
   if (!b.wants(1u))
     return success();
   bool isWeight = !left && typeOf(rhs).getRank() == 2;
   if (isWeight)
-    d[1] = right ? weightGradient(b, g[0], lhs, rhs)
-                 : weightGradient(b, lhs, g[0], rhs);
+    d[1] = right ? weightGradient(b, gy, lhs, rhs)
+                 : weightGradient(b, lhs, gy, rhs);
   else
-    d[1] = right ? product(b, g[0], lhs, true, left, rhs)
-                 : product(b, lhs, g[0], !left, false, rhs);
+    d[1] = right ? product(b, gy, lhs, true, left, rhs)
+                 : product(b, lhs, gy, !left, false, rhs);
   return success();
 }
 

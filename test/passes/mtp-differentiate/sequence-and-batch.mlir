@@ -33,7 +33,7 @@ func.func @sequence_parallel_norm(%x: tensor<2x6x8xf32, #mtp.layout<@mesh, tp = 
   // CHECK-NEXT: %[[Y:.*]] = mtp.matmul
   // CHECK-NEXT: %[[P:.*]] = mtp.reduce_sum
   // CHECK-NEXT: %[[L:.*]] = mtp.reduce_from {{.*}}{pair = 0 : i64}
-  // CHECK-NEXT: %[[G0:.*]] = mtp.constant dense<1.000000e+00> : tensor<f32> in tensor<f32, #mtp.layout<@mesh>>
+  // CHECK-NEXT: %[[G0:.*]] = mtp.constant {mtp.backward} dense<1.000000e+00> : tensor<f32> in tensor<f32, #mtp.layout<@mesh>>
   // CHECK-NEXT: %[[G1:.*]] = mtp.copy_to %[[G0]] ["tp"] {pair = 0 : i64, phase = "backward"} : {{.*}} -> tensor<f32, #mtp.layout<@mesh, tp = R>>
   // CHECK-NEXT: %[[G2:.*]] = mtp.reshape %[[G1]] : {{.*}} -> tensor<1x1x1xf32, #mtp.layout<@mesh, tp = R>>
   // CHECK-NEXT: %[[G3:.*]] = mtp.broadcast %[[G2]] : {{.*}} -> tensor<2x6x16xf32, #mtp.layout<@mesh, tp = S(2)>>
@@ -71,7 +71,7 @@ func.func @bias_of_a_batch(%x: tensor<4x8xf32, #mtp.layout<@mesh, dp = S(0)>>) -
   // CHECK-NEXT: %[[Y:.*]] = mtp.add
   // CHECK-NEXT: %[[P:.*]] = mtp.reduce_sum
   // CHECK-NEXT: %[[L:.*]] = mtp.reduce_from {{.*}}{pair = 0 : i64}
-  // CHECK-NEXT: %[[G0:.*]] = mtp.constant dense<1.000000e+00> : tensor<f32> in tensor<f32, #mtp.layout<@mesh>>
+  // CHECK-NEXT: %[[G0:.*]] = mtp.constant {mtp.backward} dense<1.000000e+00> : tensor<f32> in tensor<f32, #mtp.layout<@mesh>>
   // CHECK-NEXT: %[[G1:.*]] = mtp.copy_to %[[G0]] ["dp"] {pair = 0 : i64, phase = "backward"} : {{.*}} -> tensor<f32, #mtp.layout<@mesh, dp = R>>
   // CHECK-NEXT: %[[G2:.*]] = mtp.reshape %[[G1]] : {{.*}} -> tensor<1x1xf32, #mtp.layout<@mesh, dp = R>>
   // CHECK-NEXT: %[[G3:.*]] = mtp.broadcast %[[G2]] : {{.*}} -> tensor<4x8xf32, #mtp.layout<@mesh, dp = S(0)>>
@@ -101,7 +101,7 @@ func.func @weight_in_blocks(%x: tensor<6x8xf32, #mtp.layout<@mesh, dp = S(0)>>) 
   // CHECK-NEXT: %[[Y:.*]] = mtp.matmul
   // CHECK-NEXT: %[[P:.*]] = mtp.reduce_sum
   // CHECK-NEXT: %[[L:.*]] = mtp.reduce_from {{.*}}{pair = 0 : i64}
-  // CHECK-NEXT: %[[G0:.*]] = mtp.constant dense<1.000000e+00> : tensor<f32> in tensor<f32, #mtp.layout<@mesh>>
+  // CHECK-NEXT: %[[G0:.*]] = mtp.constant {mtp.backward} dense<1.000000e+00> : tensor<f32> in tensor<f32, #mtp.layout<@mesh>>
   // CHECK-NEXT: %[[G1:.*]] = mtp.copy_to %[[G0]] ["dp"] {pair = 0 : i64, phase = "backward"} : {{.*}} -> tensor<f32, #mtp.layout<@mesh, dp = R>>
   // CHECK-NEXT: %[[G2:.*]] = mtp.reshape %[[G1]] : {{.*}} -> tensor<1x1xf32, #mtp.layout<@mesh, dp = R>>
   // CHECK-NEXT: %[[G3:.*]] = mtp.broadcast %[[G2]] : {{.*}} -> tensor<6x4xf32, #mtp.layout<@mesh, dp = S(0)>>
@@ -130,7 +130,7 @@ func.func @stopped(%x: tensor<4x8xf32, #mtp.layout<@mesh>>, %u: tensor<3xf32, #m
   // CHECK-NEXT: %[[S:.*]] = mtp.stop_gradient
   // CHECK-NEXT: %[[Y:.*]] = mtp.add
   // CHECK-NEXT: %[[L:.*]] = mtp.reduce_sum
-  // CHECK-NEXT: %[[G0:.*]] = mtp.constant dense<1.000000e+00> : tensor<f32> in tensor<f32, #mtp.layout<@mesh>>
+  // CHECK-NEXT: %[[G0:.*]] = mtp.constant {mtp.backward} dense<1.000000e+00> : tensor<f32> in tensor<f32, #mtp.layout<@mesh>>
   // CHECK-NEXT: %[[G1:.*]] = mtp.constant dense<0.000000e+00> : tensor<8xf32> in tensor<8xf32, #mtp.layout<@mesh>>
   // CHECK-NEXT: %[[G2:.*]] = mtp.constant dense<0.000000e+00> : tensor<3xf32> in tensor<3xf32, #mtp.layout<@mesh, dp = S(0)>>
   // CHECK-NEXT: return %[[L]], %[[G1]], %[[G2]]

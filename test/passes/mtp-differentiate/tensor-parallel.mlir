@@ -28,7 +28,7 @@ func.func @column_then_row(%x: tensor<4x8xf32, #mtp.layout<@mesh>> {mtp.wants_gr
   // CHECK-NEXT: %[[P:.*]] = mtp.matmul
   // CHECK-NEXT: %[[Y:.*]] = mtp.reduce_from {{.*}}{pair = 0 : i64}
   // CHECK-NEXT: %[[L:.*]] = mtp.reduce_sum
-  // CHECK-NEXT: %[[G0:.*]] = mtp.constant dense<1.000000e+00> : tensor<f32> in tensor<f32, #mtp.layout<@mesh>>
+  // CHECK-NEXT: %[[G0:.*]] = mtp.constant {mtp.backward} dense<1.000000e+00> : tensor<f32> in tensor<f32, #mtp.layout<@mesh>>
   // CHECK-NEXT: %[[G1:.*]] = mtp.reshape %[[G0]] : {{.*}} -> tensor<1x1xf32, #mtp.layout<@mesh>>
   // CHECK-NEXT: %[[G2:.*]] = mtp.broadcast %[[G1]] : {{.*}} -> tensor<4x8xf32, #mtp.layout<@mesh>>
   // CHECK-NEXT: %[[G3:.*]] = mtp.copy_to %[[G2]] ["tp"] {pair = 0 : i64, phase = "backward"} : {{.*}} -> tensor<4x8xf32, #mtp.layout<@mesh, tp = R>>
@@ -71,7 +71,7 @@ func.func @one_reduction_for_two_uses(%x: tensor<4x8xf32, #mtp.layout<@mesh>> {m
   // CHECK-NEXT: %[[M:.*]] = mtp.mul
   // CHECK-NEXT: %[[P:.*]] = mtp.reduce_sum
   // CHECK-NEXT: %[[L:.*]] = mtp.reduce_from {{.*}}{pair = 0 : i64}
-  // CHECK-NEXT: %[[G0:.*]] = mtp.constant dense<1.000000e+00> : tensor<f32> in tensor<f32, #mtp.layout<@mesh>>
+  // CHECK-NEXT: %[[G0:.*]] = mtp.constant {mtp.backward} dense<1.000000e+00> : tensor<f32> in tensor<f32, #mtp.layout<@mesh>>
   // CHECK-NEXT: %[[G1:.*]] = mtp.copy_to %[[G0]] ["tp"] {pair = 0 : i64, phase = "backward"} : {{.*}} -> tensor<f32, #mtp.layout<@mesh, tp = R>>
   // CHECK-NEXT: %[[G2:.*]] = mtp.reshape %[[G1]] : {{.*}} -> tensor<1x1xf32, #mtp.layout<@mesh, tp = R>>
   // CHECK-NEXT: %[[G3:.*]] = mtp.broadcast %[[G2]] : {{.*}} -> tensor<4x16xf32, #mtp.layout<@mesh, tp = S(1)>>
@@ -107,7 +107,7 @@ func.func @norm_of_heads(%q: tensor<2x4x8x16xf32, #mtp.layout<@mesh, tp = S(1)>>
   // CHECK-NEXT: %[[N:.*]] = mtp.rms_norm
   // CHECK-NEXT: %[[P:.*]] = mtp.reduce_sum
   // CHECK-NEXT: %[[L:.*]] = mtp.reduce_from {{.*}}{pair = 0 : i64}
-  // CHECK-NEXT: %[[G0:.*]] = mtp.constant dense<1.000000e+00> : tensor<f32> in tensor<f32, #mtp.layout<@mesh>>
+  // CHECK-NEXT: %[[G0:.*]] = mtp.constant {mtp.backward} dense<1.000000e+00> : tensor<f32> in tensor<f32, #mtp.layout<@mesh>>
   // CHECK-NEXT: %[[G1:.*]] = mtp.copy_to %[[G0]] ["tp"] {pair = 0 : i64, phase = "backward"} : {{.*}} -> tensor<f32, #mtp.layout<@mesh, tp = R>>
   // CHECK-NEXT: %[[G2:.*]] = mtp.reshape %[[G1]] : {{.*}} -> tensor<1x1x1x1xf32, #mtp.layout<@mesh, tp = R>>
   // CHECK-NEXT: %[[G3:.*]] = mtp.broadcast %[[G2]] : {{.*}} -> tensor<2x4x8x16xf32, #mtp.layout<@mesh, tp = S(1)>>
@@ -142,7 +142,7 @@ func.func @tied_embedding(%i: tensor<2x3xi64, #mtp.layout<@mesh>>) -> (tensor<f3
   // CHECK-NEXT: %[[Z:.*]] = mtp.matmul
   // CHECK-NEXT: %[[R:.*]] = mtp.reduce_sum
   // CHECK-NEXT: %[[L:.*]] = mtp.reduce_from {{.*}}{pair = 0 : i64}
-  // CHECK-NEXT: %[[G0:.*]] = mtp.constant dense<1.000000e+00> : tensor<f32> in tensor<f32, #mtp.layout<@mesh>>
+  // CHECK-NEXT: %[[G0:.*]] = mtp.constant {mtp.backward} dense<1.000000e+00> : tensor<f32> in tensor<f32, #mtp.layout<@mesh>>
   // CHECK-NEXT: %[[G1:.*]] = mtp.copy_to %[[G0]] ["tp"] {pair = 0 : i64, phase = "backward"} : {{.*}} -> tensor<f32, #mtp.layout<@mesh, tp = R>>
   // CHECK-NEXT: %[[G2:.*]] = mtp.reshape %[[G1]] : {{.*}} -> tensor<1x1x1xf32, #mtp.layout<@mesh, tp = R>>
   // CHECK-NEXT: %[[G3:.*]] = mtp.broadcast %[[G2]] : {{.*}} -> tensor<2x3x101xf32, #mtp.layout<@mesh, tp = S(2)>>
