@@ -329,10 +329,15 @@ bool Compilation::emit() {
   if (artifact.mesh.empty())
     artifact.mesh = request.mesh;
   if (request.train) {
-    auto classes = module->lookupSymbol("main")->getAttrOfType<IntegerAttr>(
-        training::names::classes);
-    artifact.plan["training"] = toJson(*request.train);
-    artifact.plan["training"]["classes"] = classes ? classes.getInt() : 0;
+    Operation *main = module->lookupSymbol("main");
+    auto number = [&](StringRef name) {
+      auto attr = main->getAttrOfType<IntegerAttr>(name);
+      return attr ? attr.getInt() : 0;
+    };
+    nlohmann::json &training = artifact.plan["training"];
+    training = toJson(*request.train);
+    training["classes"] = number(training::names::classes);
+    training["gradient_bytes"] = number(training::names::gradientBytes);
   }
   KernelModule kernels(&context);
   if (!stages.run(

@@ -78,5 +78,21 @@ json mtp::reportParameters(ModuleOp module) {
                     {"tied_to", tiedTo ? json(tiedTo.str()) : json(nullptr)},
                     {"layout", layout == layouts.end() ? "" : layout->second}});
   }
+  // What was folded or is never used.
+  auto others = module->getAttrOfType<DictionaryAttr>("mtp.other_initializers");
+  for (NamedAttribute other :
+       others ? others : DictionaryAttr::get(module.getContext())) {
+    auto type =
+        cast<RankedTensorType>(cast<TypeAttr>(other.getValue()).getValue());
+    bool isFloat = isa<FloatType>(type.getElementType());
+    list.push_back({{"name", other.getName().str()},
+                    {"shape", std::vector<int64_t>(type.getShape())},
+                    {"trainable", false},
+                    {"reason", !isFloat              ? "is not a float"
+                               : type.getRank() == 0 ? "is a scalar"
+                                                     : "nothing reads it"},
+                    {"tied_to", nullptr},
+                    {"layout", ""}});
+  }
   return list;
 }

@@ -152,6 +152,12 @@ private:
           make.binary<MulOp>(uniform,
                              make.scalar(element, spec.labelSmoothing)));
     }
+    // The planner leaves cut classes where they are.
+    for (Value value : {detached, shifted, isLabel})
+      value.getDefiningOp()->setAttr(names::classes,
+                                     builder.getI64IntegerAttr(classes));
+    for (Operation *user : shifted.getUsers())
+      user->setAttr(names::classes, builder.getI64IntegerAttr(classes));
     Value counts = make.compare(Compare::ne, label,
                                 make.integer(integer, spec.ignoreIndex));
     return sumOf(make.select(counts, row, zero));

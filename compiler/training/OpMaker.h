@@ -30,7 +30,9 @@ inline constexpr llvm::StringLiteral trainable("mtp.trainable");
 inline constexpr llvm::StringLiteral wantsGradient("mtp.wants_gradient");
 inline constexpr llvm::StringLiteral gradientOf("mtp.gradient_of");
 inline constexpr llvm::StringLiteral reason("mtp.reason");
-/// Of @main: classes of its cross entropy.
+/// Of @main: bytes of the gradients of a rank.
+inline constexpr llvm::StringLiteral gradientBytes("mtp.gradient_bytes");
+/// Of @main and of ops of the cross entropy: how many classes it has.
 inline constexpr llvm::StringLiteral classes("mtp.classes");
 inline constexpr llvm::StringLiteral tiedTo("mtp.tied_to");
 } // namespace names

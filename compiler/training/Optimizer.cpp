@@ -40,6 +40,8 @@ public:
           return {};
     auto gradients = llvm::map_to_vector(
         pieces, [](Trained &piece) { return piece.gradient; });
+    for (Value gradient : gradients)
+      bytes += localBytes(gradient);
     FailureOr<Value> norm = emitNorm(make, gradients, mesh);
     if (failed(norm))
       return {};
@@ -50,6 +52,9 @@ public:
         return {};
     return trueNorm;
   }
+
+  /// Bytes of the gradients of a rank.
+  int64_t gradientBytes() const { return bytes; }
 
 private:
   //===--------------------------------------------------------------------===//
@@ -87,6 +92,17 @@ private:
         constant(1), make.binary<MulOp>(rate, constant(options.weightDecay)));
     stepSize = make.binary<DivOp>(rate, hidden(names::biasCorrection1));
     rootCorrection = make.unary<SqrtOp>(hidden(names::biasCorrection2));
+  }
+
+  int64_t localBytes(Value value) {
+    RankedTensorType type = typeOf(value);
+    FailureOr<Layout> layout = toLayout(value.getDefiningOp(), type, mesh);
+    int64_t all = succeeded(layout) ? type.getElementTypeBitWidth() / 8 : 0;
+    for (int64_t extent : succeeded(layout)
+                              ? layout->localShape(type.getShape(), mesh)
+                              : SmallVector<int64_t>())
+      all *= extent;
+    return all;
   }
 
   template <typename Op> Value test(Value x) {
@@ -249,6 +265,7 @@ private:
   OpBuilder builder;
   OpMaker make;
   int axis = -1;
+  int64_t bytes = 0;
   Type element;
   Value trueNorm, finite, factor, unscale, rate, decay, stepSize,
       rootCorrection;
@@ -272,9 +289,12 @@ public:
     func::FuncOp updater = options.accumulate > 1 ? splitUpdate() : main;
     if (!updater)
       return failure();
-    Value norm = UpdateBuilder(updater, mesh, invariant, options).run(pieces);
+    UpdateBuilder update(updater, mesh, invariant, options);
+    Value norm = update.run(pieces);
     if (!norm)
       return failure();
+    main->setAttr(names::gradientBytes,
+                  builder.getI64IntegerAttr(update.gradientBytes()));
     if (updater == main) {
       addResult(norm, names::gradNorm);
       setResults(main, values, attrs);

@@ -60,44 +60,65 @@ void Report::addCompile(const CompileResult &result, double milliseconds) {
     addWarning(warning);
 }
 
+static int64_t localBytes(const Artifact &artifact,
+                          const Parameter &parameter) {
+  int64_t bytes = byteSize(parameter.layout.type);
+  for (int64_t extent : parameter.layout.localShape(artifact.axes))
+    bytes *= extent;
+  return bytes;
+}
+
+/// Bytes of a rank by what they are for. Gradients live in the arena, or in
+/// accumulators; all of them are there when their norm is known.
+static json bytesBy(const Artifact &artifact, int64_t arena) {
+  std::map<std::string, int64_t> states; // "": the parameters themselves
+  for (const Parameter &parameter : artifact.parameters)
+    states[parameter.state] += localBytes(artifact, parameter);
+  int64_t gradients = 0;
+  if (artifact.plan.is_object() && artifact.plan.contains("training"))
+    gradients = artifact.plan["training"].value("gradient_bytes", int64_t(0));
+  bool inArena = !states.count("accumulator");
+  int64_t optimizer =
+      states["exp_avg"] + states["exp_avg_sq"] + states["momentum"];
+  return {
+      {"parameters", states[""]},
+      {"gradients", gradients},
+      {"optimizer", optimizer},
+      {"activations", std::max<int64_t>(arena - (inArena ? gradients : 0), 0)},
+      {"workspace", states["gradient"]}};
+}
+
 static json planOf(const Artifact &artifact) {
   json plan = artifact.plan.is_object() ? artifact.plan : json::object();
   for (const char *key : {"cost_us", "lower_bound_us", "all_replicated_us",
                           "megatron_us", "solve_ms"})
     if (!plan.contains(key))
       plan[key] = nullptr;
-  int64_t arena = 0, parameters = 0;
+  int64_t arena = 0;
   for (const Entry &entry : artifact.entries)
     arena = std::max(arena, entry.arenaBytes);
-  for (const Parameter &parameter : artifact.parameters) {
-    int64_t bytes = byteSize(parameter.layout.type);
-    for (int64_t extent : parameter.layout.localShape(artifact.axes))
-      bytes *= extent;
-    parameters += bytes;
-  }
   if (!plan.contains("bytes_per_rank"))
     plan["bytes_per_rank"] = predictMemory(artifact).bytesPerRank;
   if (!plan.contains("arena_bytes_per_rank"))
     plan["arena_bytes_per_rank"] = arena;
   if (!plan.contains("bytes_by"))
-    plan["bytes_by"] = {{"parameters", parameters},
-                        {"gradients", 0},
-                        {"optimizer", 0},
-                        {"activations", arena},
-                        {"workspace", 0}};
+    plan["bytes_by"] = bytesBy(artifact, arena);
   return plan;
 }
 
 /// `parameters` of an artifact, which has no record of what is not a weight.
 static json parametersOf(const Artifact &artifact) {
   json list = json::array();
-  for (const Parameter &parameter : artifact.parameters)
+  for (const Parameter &parameter : artifact.parameters) {
+    if (!parameter.state.empty())
+      continue;
     list.push_back({{"name", parameter.name},
                     {"shape", parameter.layout.shape},
                     {"trainable", parameter.trainable},
                     {"reason", ""},
                     {"tied_to", nullptr},
                     {"layout", parameter.layout.text}});
+  }
   return list;
 }
 
@@ -126,7 +147,11 @@ void Report::addArtifact(const Artifact &artifact) {
 
 void Report::addSession(const Session &session,
                         const std::vector<SiteCount> &counts) {
-  root["parameter_bytes_per_rank"] = session.parameterBytesPerRank();
+  int64_t states = 0;
+  for (const Parameter &parameter : session.artifact().parameters)
+    if (!parameter.state.empty())
+      states += localBytes(session.artifact(), parameter);
+  root["parameter_bytes_per_rank"] = session.parameterBytesPerRank() - states;
   root["arena_bytes_per_rank"] = session.arenaBytesPerRank();
   for (const SiteCount &counted : counts) {
     json &site = root["collectives"].at(size_t(counted.site));

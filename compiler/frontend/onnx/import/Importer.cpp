@@ -126,6 +126,21 @@ void Importer::finish() {
   for (auto [index, name] : llvm::enumerate(names))
     main.setResultAttr(index, "mtp.name", body.getStringAttr(name));
   annotateInputs(main);
+  nameOtherInitializers();
+}
+
+/// Initializers that the program does not read as stored tensors, for the list
+/// of parameters: name and type.
+void Importer::nameOtherInitializers() {
+  SmallVector<NamedAttribute> others;
+  for (const Tensor &tensor : model.graph.initializers)
+    if (!weightSymbols.count(&tensor) && tensor.foreignType.empty())
+      others.push_back(body.getNamedAttr(
+          tensor.name, TypeAttr::get(RankedTensorType::get(
+                           tensor.shape, elementType(&context, tensor.type)))));
+  if (!others.empty())
+    (*module)->setAttr("mtp.other_initializers",
+                       body.getDictionaryAttr(others));
 }
 
 //===----------------------------------------------------------------------===//

@@ -202,6 +202,7 @@ private:
   void reject(const Node &node, const Frame &frame, const std::string &reason);
   void markUnknown(const Node &node, Frame &frame);
   void finish();
+  void nameOtherInitializers();
   [[noreturn]] void reportUnsupported();
   mlir::Value emitConstant(const Constant &value, const std::string &name);
   mlir::Value emitProgression(const Constant &value);
