@@ -47,7 +47,8 @@ std::vector<TypedProgram> allPrograms() {
   for (const char *file :
        {"passes/mtp-partition/dense-layer.mlir",
         "passes/mtp-partition/conversions.mlir",
-        "passes/mtp-partition/padding.mlir", "unit/program/layers.mlir"})
+        "passes/mtp-partition/padding.mlir", "unit/program/layers.mlir",
+        "unit/program/gradients.mlir"})
     for (TypedProgram &program :
          readPrograms(std::string(MTP_TEST_PROGRAMS) + "/" + file))
       programs.push_back(std::move(program));
