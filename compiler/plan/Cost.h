@@ -132,7 +132,7 @@ Time allToAll(const Machine &machine, const std::vector<int> &axes,
 Time permute(const Machine &machine, const std::vector<int> &axes,
              int64_t bytes);
 
-/// Raises and lowers measured times until the properties above hold: times
+/// Lowers measured times until the properties above hold: times
 /// grow with bytes, reduce_scatter <= all_reduce < reduce_scatter + all_gather,
 /// all_to_all <= all_gather. Entries without points are dropped.
 void makeConsistent(std::vector<MeasuredCollective> &measured);

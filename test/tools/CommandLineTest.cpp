@@ -139,6 +139,30 @@ TEST(CommandLine, AnArtifactTakesNoCompileOptions) {
   expectRefusal(2, "--check", {"m.mtp", "--check"});
 }
 
+TEST(CommandLine, SimulatorAndCalibrationRunNoModel) {
+  Parsed parsed = parse(Tool::Run, {"--simulate", "--cluster", "h100", "--job",
+                                    "layers=1", "--mesh", "pp=64,tp=64"});
+  ASSERT_TRUE(parsed.ok);
+  EXPECT_TRUE(parsed.options.predict.simulate);
+  EXPECT_TRUE(parsed.options.predict.meshGiven);
+  EXPECT_EQ(parsed.options.predict.job, "layers=1");
+  parsed = parse(Tool::Run, {"--calibrate"});
+  ASSERT_TRUE(parsed.ok);
+  EXPECT_TRUE(parsed.options.predict.calibrate);
+  EXPECT_EQ(parsed.options.predict.calibrateTo, "");
+  parsed = parse(Tool::Run, {"--calibrate=a/b.json", "--json", "j"});
+  ASSERT_TRUE(parsed.ok);
+  EXPECT_EQ(parsed.options.predict.calibrateTo, "a/b.json");
+  expectRefusal(2, "needs --cluster", {"--simulate", "--job", "layers=1"});
+  expectRefusal(2, "needs --job", {"--simulate", "--cluster", "h100"});
+  expectRefusal(2, "not read yet",
+                {"m.onnx", "--simulate", "--cluster", "h100", "--job", "x"});
+  expectRefusal(2, "runs no model", {"m.onnx", "--calibrate"});
+  expectRefusal(2, "--seed has no meaning", {"--calibrate", "--seed", "1"});
+  expectRefusal(2, "option of --simulate", {"m.onnx", "--cluster", "h100"});
+  expectRefusal(2, "two runs", {"--calibrate", "--simulate"});
+}
+
 TEST(CommandLine, WhatIsNotInThisBuildIsExit6) {
   for (const char *flag :
        {"--sequence-parallel", "--calibrate", "--calibrate=file"})

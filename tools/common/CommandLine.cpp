@@ -410,6 +410,8 @@ bool mtp::parseCommandLine(Tool tool, int argc, const char *const *argv,
   addCompileOptions(app, tool, options, raw);
   if (run)
     addRunOptions(app, options, raw);
+  if (run)
+    addPredictOptions(app, options.predict);
   raw.train.add(app, run);
   addLaterOptions(app, tool == Tool::Compile);
   addOtherOptions(app, tool, options);
@@ -418,6 +420,13 @@ bool mtp::parseCommandLine(Tool tool, int argc, const char *const *argv,
     app.parse(argc, argv);
     if (options.version || options.capabilities)
       return true;
+    if (run) {
+      std::string wrong = finishPredictOptions(app, options.predict);
+      if (!wrong.empty())
+        refuse(wrong);
+      if (options.predict.wanted())
+        return true;
+    }
     finishCompile(options, raw);
     if (run)
       finishRun(options, raw);

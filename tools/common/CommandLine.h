@@ -13,6 +13,7 @@
 
 #include "compiler/driver/CompilerApi.h"
 #include "runtime/session/Session.h"
+#include "tools/common/PredictOptions.h"
 #include "tools/common/TrainOptions.h"
 
 #include <optional>
@@ -36,6 +37,8 @@ struct Options {
   std::string explainJson;
 
   SessionOptions session;
+
+  PredictOptions predict;
   TrainOptions training; ///< its program: compile.train
 
   std::vector<std::pair<std::string, std::string>> inputFiles; ///< NAME, FILE

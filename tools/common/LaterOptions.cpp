@@ -22,8 +22,6 @@ static const LaterOption laterOptions[] = {
     {"--memory-budget", "BYTES[K|M|G]", "Most bytes of a rank", true},
     {"--gpu-arch", "sm_XX", "Compile for this GPU architecture", true},
     {"--launch", "N", "Start N processes (MPI)", false},
-    {"--calibrate", "[=FILE]", "Measure the cost model: --calibrate[=FILE]",
-     false},
     {"--report", "FILE.html", "Write a report to read", false},
     {"--trace", "FILE", "Write a Perfetto trace", false},
     {"--sequence-parallel", "", "Split tokens between products", true},

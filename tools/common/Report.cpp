@@ -195,6 +195,8 @@ void Report::addCheck(const std::vector<Difference> &differences) {
   }
 }
 
+void Report::add(const char *key, json value) { root[key] = std::move(value); }
+
 void Report::addWarning(const std::string &text) {
   root["warnings"].push_back(text);
 }

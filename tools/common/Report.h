@@ -38,6 +38,8 @@ public:
   void addTimes(const StepTimes &times);
   void addCheck(const std::vector<Difference> &differences);
   void addWarning(const std::string &text);
+  /// A fact of a run that is none of a model.
+  void add(const char *key, nlohmann::json value);
   void setPeakMemory();
   void setError(const Error &error);
 

@@ -10,6 +10,7 @@
 #include "tools/common/Terminal.h"
 #include "tools/common/WaitPolicy.h"
 #include "tools/mtp-run/RunCommand.h"
+#include "tools/mtp-run/SimulateCommand.h"
 
 #include <cstdio>
 
@@ -60,8 +61,14 @@ static int run(int argc, const char *const *argv) {
   exitOnSignals();
   Report report(options);
   if (parsed)
-    catchFailures(tool, error,
-                  [&] { RunCommand(options, report).execute(error); });
+    catchFailures(tool, error, [&] {
+      if (options.predict.simulate)
+        simulateCommand(options, report, error);
+      else if (options.predict.calibrate)
+        calibrateCommand(options, report, error);
+      else
+        RunCommand(options, report).execute(error);
+    });
   return finish(options, report, error);
 }
 
