@@ -230,6 +230,8 @@ def MtpApplyPlan : Pass<"mtp-apply-plan", "::mlir::ModuleOp"> {
     Option<"objective", "objective", "std::string", [{"parallel"}], "parallel or time">,
     Option<"plan", "plan", "std::string", [{""}], "A plan file, or random:SEED">,
     Option<"pins", "pin", "std::string", [{""}], "VALUE=LAYOUT; several are split at semicolons">,
+    Option<"sequenceParallel", "sequence-parallel", "bool", "false",
+           "Cut norms, dropout and residuals by tokens on axes besides dp">,
     Option<"explain", "explain", "bool", "false", "Print the plan to standard error">];
   let dependentDialects = ["::mtp::MtpDialect"];
 }

@@ -52,6 +52,7 @@ struct ApplyPlan : mtp::impl::MtpApplyPlanBase<ApplyPlan> {
              failure();
     if (objective == "time")
       options.objective = mtp::plan::Objective::Time;
+    options.sequenceParallel = sequenceParallel;
     options.explain = explain;
     SmallVector<StringRef> entries;
     StringRef(pins).split(entries, ';', -1, /*KeepEmpty=*/false);

@@ -257,6 +257,7 @@ Compilation::makePlan(ArrayRef<std::pair<std::string, int64_t>> axes) {
     plan::PlanOptions options;
     options.objective = request.objective == "time" ? plan::Objective::Time
                                                     : plan::Objective::Parallel;
+    options.sequenceParallel = request.train && request.train->sequenceParallel;
     options.pins = request.pins;
     options.explain = request.explain;
     return plan::choosePlan(*module, axes, options);

@@ -52,6 +52,9 @@ void mtp::addDifferentiatePasses(OpPassManager &passes,
   states.zero = train.zero;
   passes.addPass(createMtpShardStates(states));
   passes.addPass(createMtpDifferentiate());
+  MtpRecomputeOptions recompute;
+  recompute.mode = train.recompute;
+  passes.addPass(createMtpRecompute(recompute));
   MtpAddOptimizerOptions options;
   options.optimizer = train.optimizer;
   options.momentum = train.momentum;
@@ -91,6 +94,10 @@ struct ShardOptions : PassPipelineOptions<ShardOptions> {
   Option<std::string> pin{
       *this, "pin",
       llvm::cl::desc("VALUE=LAYOUT; several are split at semicolons")};
+  Option<bool> sequenceParallel{
+      *this, "sequence-parallel",
+      llvm::cl::desc("Cut norms, dropout and residuals by tokens"),
+      llvm::cl::init(false)};
   Option<bool> raise{*this, "raise", llvm::cl::desc("Recognise composite ops"),
                      llvm::cl::init(true)};
 };
@@ -110,6 +117,7 @@ void addApply(OpPassManager &passes, const ShardOptions &options) {
   apply.objective = options.objective;
   apply.plan = options.plan;
   apply.pins = options.pin;
+  apply.sequenceParallel = options.sequenceParallel;
   apply.explain = *explainFlag;
   passes.addPass(createMtpApplyPlan(apply));
 }
@@ -134,6 +142,10 @@ struct TrainOptions : ShardOptions {
   Option<std::string> precision{*this, "precision",
                                 llvm::cl::desc("f32, f64, bf16 or f16"),
                                 llvm::cl::init("f32")};
+  Option<std::string> recompute{
+      *this, "recompute",
+      llvm::cl::desc("none, or layers: compute activations again"),
+      llvm::cl::init("none")};
   Option<std::string> dropout{*this, "dropout",
                               llvm::cl::desc("model, on or off"),
                               llvm::cl::init("model")};
@@ -170,6 +182,7 @@ struct TrainOptions : ShardOptions {
     train.accumulate = accumulate;
     train.zero = zero;
     train.dropout = dropout;
+    train.recompute = recompute;
     if (!freeze.empty())
       train.freeze = {freeze};
     if (!trainOnly.empty())

@@ -232,7 +232,10 @@ public:
     plan.width = solver.width();
     if (failed(describe(function, plan, conversions)))
       return failure();
-    plan.lowerBound = std::min(plan.cost, solver.optimum() % kPenalty);
+    plan.lowerBound =
+        std::min(plan.cost, solver.optimum() % kPenalty %
+                                (space.isSequenceParallel() ? kSequencePenalty
+                                                            : kPenalty));
     plan.megatron = plan.cost;
     if (fixed) {
       plan.lowerBound = 0;
@@ -338,12 +341,15 @@ FailureOr<Plan> choosePlan(ModuleOp module,
   Planner planner(function, axes, options);
   if (failed(planner.findPins()))
     return failure();
-  bool isTime = options.objective == Objective::Time;
+  bool isTime =
+      options.objective == Objective::Time && !options.sequenceParallel;
   auto found = isTime ? planner.run(Freedom::All, /*mustFind=*/false)
                       : FailureOr<std::optional<Plan>>(std::optional<Plan>());
   bool complete = !isTime || (succeeded(found) && *found);
   if (succeeded(found) && !*found)
-    found = planner.run(Freedom::Roles, /*mustFind=*/true);
+    found = planner.run(options.sequenceParallel ? Freedom::Sequence
+                                                 : Freedom::Roles,
+                        /*mustFind=*/true);
   if (failed(found))
     return failure();
   Plan plan = std::move(**found);

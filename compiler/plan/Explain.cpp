@@ -71,10 +71,15 @@ static void explainCollectives(func::FuncOp function, const Model &model,
           }
         }
         Time regret = total >= kIllegal ? kIllegal : total - solver.optimum();
-        if (regret >= kPenalty / 2) {
-          words = total < kIllegal ? "none: every other way moves a weight"
-                  : pruned         ? "none: no other way is ever cheaper"
-                                   : "none: no other way is allowed";
+        Time large =
+            model.isSequenceParallel() ? kSequencePenalty / 2 : kPenalty / 2;
+        if (regret >= large) {
+          words = total >= kIllegal ? pruned
+                                          ? "none: no other way is ever cheaper"
+                                          : "none: no other way is allowed"
+                  : regret >= kPenalty / 2
+                      ? "none: every other way moves a weight"
+                      : "none: every other way keeps whole activations";
           regret = 0;
         }
         for (const Traffic *traffic : {&step.forward, &step.backward}) {
@@ -119,6 +124,8 @@ static void explainWhole(func::FuncOp function, const Model &model,
                                    "tokens, or used whole";
       else if (regret >= kPenalty / 2)
         entry.why = "splitting it would move a weight";
+      else if (model.isSequenceParallel() && regret >= kSequencePenalty / 2)
+        entry.why = "splitting it would keep whole activations";
       else
         entry.why = "splitting it (" + split->layout.text(plan.mesh) +
                     ") would cost " + micros(regret) + " more in all";

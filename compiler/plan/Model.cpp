@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/plan/Model.h"
-#include "compiler/plan/Trainable.h"
 
 #include "mlir/IR/OperationSupport.h"
 
@@ -48,6 +47,18 @@ int indexOf(std::vector<int> &ids, int id) {
 
 } // namespace
 
+/// True if the last dimension of `value` are the classes of a loss
+/// (compiler/training/Loss.cpp says so at its ops).
+static bool holdsClasses(Value value) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
+  auto says = [&](Operation *op) {
+    auto classes =
+        op ? op->getAttrOfType<IntegerAttr>("mtp.classes") : IntegerAttr();
+    return classes && !shape.empty() && shape.back() == classes.getInt();
+  };
+  return says(value.getDefiningOp()) || llvm::any_of(value.getUsers(), says);
+}
+
 Model::Model(func::FuncOp function, const Space &space,
              Conversions &conversions, Objective objective)
     : function(function), space(space), conversions(conversions),
@@ -78,7 +89,22 @@ Time Model::pathCost(const ValueModel &value, int from, int to) {
 }
 
 Time Model::outputCost(const ValueModel &value, int from) {
-  return pathCost(value, from, intern(outputOf(layouts[from])));
+  Layout output = outputOf(layouts[from]);
+  Time cost = pathCost(value, from, intern(output));
+  if (!space.isSequenceParallel() || !value.info.gradient ||
+      !hasFeatures(value.value))
+    return cost;
+  bool hasTokens = false;
+  for (auto [dim, extent] : llvm::enumerate(value.info.shape))
+    hasTokens |=
+        extent > 1 && (space.valueRoles().of(value.value, dim) & kToken);
+  for (const AxisGroup &group : space.axisGroups())
+    if (hasTokens && !group.isData && group.size > 1 &&
+        llvm::none_of(group.parts, [&](int part) {
+          return output.states[part].kind == Kind::S;
+        }))
+      cost = add(cost, kSequencePenalty);
+  return cost;
 }
 
 /// Hash of an op and everything it depends on, without names.
@@ -223,6 +249,8 @@ void Model::addUnits() {
       for (auto [cost, strategy] :
            llvm::zip_equal(variable.unary, unit.space.strategies))
         cost = add(cost, computeTime(&op, strategy, cotangent, conversions));
+    if (space.isSequenceParallel() && !unit.space.rule.anyState && cotangent)
+      addSequencePenalties(&op, unit);
   }
 }
 
@@ -237,6 +265,8 @@ void Model::addValues() {
     model.unit = unitOf(value);
     model.result = result;
     model.info = tensorInfo(value, gradients);
+    model.holdsClasses =
+        objective != Objective::Time && plan::holdsClasses(value);
     for (OpOperand &use : value.getUses()) {
       Operation *user = use.getOwner();
       model.uses.push_back(
@@ -265,31 +295,6 @@ void Model::addValues() {
   for (Operation &op : block.without_terminator())
     for (OpResult result : op.getResults())
       addValue(result, result.getResultNumber());
-}
-
-/// Weights: trainable parameters of rank >= 2 of at least a thousandth of the
-/// largest.
-void Model::findWeights() {
-  if (objective == Objective::Time)
-    return;
-  auto elements = [](const ValueModel &value) {
-    return cast<RankedTensorType>(value.value.getType()).getNumElements();
-  };
-  llvm::StringMap<Trainability> trainable = findTrainable(function);
-  auto isCandidate = [&](const ValueModel &value) {
-    auto parameter = value.value.getDefiningOp<ParameterOp>();
-    return value.unit >= 0 && units[value.unit].space.op &&
-           units[value.unit].space.rule.anyState &&
-           value.info.shape.size() >= 2 && value.info.cotangent && parameter &&
-           trainable.lookup(parameter.getSource()).trainable;
-  };
-  int64_t largest = 0;
-  for (const ValueModel &value : values)
-    if (isCandidate(value))
-      largest = std::max(largest, elements(value));
-  for (ValueModel &value : values)
-    value.isWeight =
-        isCandidate(value) && elements(value) >= (largest + 999) / 1000;
 }
 
 //===----------------------------------------------------------------------===//
@@ -366,50 +371,6 @@ void Model::addPair(int a, int b, function_ref<Time(int, int)> cost) {
           table[swap ? size_t(y) * rows + x : size_t(x) * columns + y];
       entry = add(entry, cost(x, y));
     }
-}
-
-/// A weight is read as it is stored on every axis but dp.
-Time Model::usePenalty(const ValueModel &value, const Layout &stored,
-                       const Layout &read) const {
-  if (!value.isWeight)
-    return 0;
-  for (const AxisGroup &group : space.axisGroups())
-    for (int part : group.parts)
-      if (!group.isData && !(stored.states[part] == read.states[part]) &&
-          (stored.states[part].kind == Kind::S ||
-           read.states[part].kind == Kind::S))
-        return kPenalty;
-  return 0;
-}
-
-/// A weight is stored split on every axis but dp; a table that is looked up by
-/// index along the indexed dimension.
-Time Model::storagePenalty(const ValueModel &value,
-                           const Layout &stored) const {
-  if (!value.isWeight)
-    return 0;
-  int indexed = -1;
-  for (const Use &use : value.uses) {
-    if (use.unit < 0)
-      continue;
-    const ShardingRule &rule = units[use.unit].space.rule;
-    for (auto [dim, factors] :
-         llvm::enumerate(rule.operands[use.operand->getOperandNumber()]))
-      if (factors.size() == 1 && rule.factors[factors[0]].indexed &&
-          rule.factors[factors[0]].kind == FactorKind::Parallel)
-        indexed = int(dim);
-  }
-  Time penalty = 0;
-  for (const AxisGroup &group : space.axisGroups()) {
-    if (group.isData || group.size == 1)
-      continue;
-    bool split = llvm::any_of(group.parts, [&](int part) {
-      return stored.states[part].kind == Kind::S &&
-             (indexed < 0 || stored.states[part].dim == indexed);
-    });
-    penalty = add(penalty, split ? 0 : kPenalty);
-  }
-  return penalty;
 }
 
 void Model::addSingleUse(ValueModel &value) {

@@ -33,7 +33,13 @@ namespace mtp::plan {
 
 /// Cost of a weight that is not stored split, or not used as stored, under the
 /// parallel objective. Larger than any sum of real costs; never reported.
-inline constexpr Time kPenalty = Time(1) << 46;
+inline constexpr Time kPenalty = Time(1) << 48;
+/// Cost of an op that is computed on whole activations although it could be cut
+/// by tokens, with sequence parallelism. Larger than the collectives around the
+/// op, smaller than what a weight costs that is not split.
+inline constexpr Time kSequencePenalty = Time(1) << 40;
+/// What such an op costs on partial sums: less than any collective.
+inline constexpr Time kPartialPenalty = 1'000'000;
 
 class Model {
 public:
@@ -55,6 +61,7 @@ public:
   /// Adds the tables. Call once, after the restrictions.
   void build();
   const Problem &problem() const { return tables; }
+  bool isSequenceParallel() const { return space.isSequenceParallel(); }
   /// The layouts of an assignment.
   Plan decode(llvm::ArrayRef<int> assignment) const;
 
@@ -98,8 +105,9 @@ private:
     TensorInfo info;
     int infoId = 0;
     std::vector<Use> uses;
-    bool isWeight = false; ///< a parameter that the objective wants split
-    int variable = -1;     ///< converted copy, if there are several uses
+    bool isWeight = false;     ///< a parameter that the objective wants split
+    bool holdsClasses = false; ///< the objective wants them cut or whole
+    int variable = -1;         ///< converted copy, if there are several uses
     struct State {
       int produced, copy; ///< indices; copy -1: none
     };
@@ -120,6 +128,8 @@ private:
   Time usePenalty(const ValueModel &value, const Layout &stored,
                   const Layout &read) const;
   Time storagePenalty(const ValueModel &value, const Layout &stored) const;
+  bool hasFeatures(mlir::Value value) const;
+  void addSequencePenalties(mlir::Operation *op, const Unit &unit);
   void addSingleUse(ValueModel &value);
   void addCopy(ValueModel &value);
   void addPair(int a, int b, llvm::function_ref<Time(int, int)> cost);

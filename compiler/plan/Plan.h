@@ -77,6 +77,8 @@ struct Plan {
 
 struct PlanOptions {
   Objective objective = Objective::Parallel;
+  /// Norms, dropout and residuals are cut by tokens on axes besides dp.
+  bool sequenceParallel = false;
   std::vector<std::pair<std::string, std::string>>
       pins;             ///< VALUE (glob), LAYOUT
   bool explain = false; ///< fill runner-up and regret

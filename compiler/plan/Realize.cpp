@@ -77,13 +77,29 @@ TensorInfo tensorInfo(Value value, const GradientFlow &gradients) {
   return info;
 }
 
+/// What training decided, or what it would decide.
+static bool isTrained(Operation *op,
+                      const llvm::StringMap<Trainability> &trainable) {
+  auto parameter = dyn_cast<ParameterOp>(op);
+  if (!parameter)
+    return false;
+  auto initializer = SymbolTable::lookupNearestSymbolFrom<InitializerOp>(
+      parameter, parameter.getSourceAttr());
+  if (initializer && initializer->hasAttr(kTrainableReason))
+    return initializer.getTrainable();
+  return trainable.lookup(parameter.getSource()).trainable;
+}
+
 GradientFlow::GradientFlow(func::FuncOp function) {
   auto isFloat = [](Value value) {
     return isa<FloatType>(
         cast<RankedTensorType>(value.getType()).getElementType());
   };
   for (BlockArgument argument : function.getArguments())
-    (isFloat(argument) ? unused : untyped).insert(argument);
+    if (!isFloat(argument))
+      untyped.insert(argument);
+    else if (!function.getArgAttr(argument.getArgNumber(), kWantsGradient))
+      unused.insert(argument);
   llvm::StringMap<Trainability> trainable = findTrainable(function);
   for (Operation &op : function.getBody().front().without_terminator()) {
     bool hasOperands = op.getNumOperands() > 0;
@@ -91,11 +107,10 @@ GradientFlow::GradientFlow(func::FuncOp function) {
                 (hasOperands && llvm::all_of(op.getOperands(), [&](Value v) {
                    return untyped.contains(v);
                  }));
-    auto source = op.getAttrOfType<FlatSymbolRefAttr>("source");
-    bool constant =
-        hasOperands ? llvm::none_of(op.getOperands(),
-                                    [&](Value v) { return reaches(v); })
-                    : source && !trainable.lookup(source.getValue()).trainable;
+    bool constant = hasOperands
+                        ? llvm::none_of(op.getOperands(),
+                                        [&](Value v) { return reaches(v); })
+                        : !isTrained(&op, trainable);
     for (Value result : op.getResults())
       if (none || !isFloat(result))
         untyped.insert(result);

@@ -133,7 +133,7 @@ Space::Space(func::FuncOp function, const Roles &roles, MeshShape mesh,
         return !shape.empty() && shape[0] > 1;
       });
   for (AxisGroup &group : groups)
-    group.isIdle = group.isData && freedom == Freedom::Roles && !hasBatch;
+    group.isIdle = group.isData && freedom != Freedom::All && !hasBatch;
   spreadTraits();
 }
 
@@ -258,9 +258,10 @@ void Space::spreadTraits() {
 bool Space::mayCut(uint8_t role, const AxisGroup &group) const {
   if (freedom == Freedom::All)
     return true;
-  if (!group.isData)
-    return (role & (kBatch | kToken)) == 0;
-  return (role & kBatch) != 0;
+  if (group.isData)
+    return (role & kBatch) != 0;
+  return (role & kBatch) == 0 &&
+         ((role & kToken) == 0 || freedom == Freedom::Sequence);
 }
 
 std::vector<Space::Cases> Space::casesOf(Operation *op,

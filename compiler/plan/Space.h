@@ -12,7 +12,8 @@
 //   dp      an op that has a batch dimension splits it; inputs are stored cut
 //   in
 //           dimension 0, parameters whole.
-//   others  no batch and no token dimension is ever split.
+//   others  no batch and no token dimension is ever split; with sequence
+//           parallelism, tokens may be.
 //
 // Objective `time` and random plans allow every strategy.
 //
@@ -38,7 +39,8 @@ enum class Objective : uint8_t { Parallel, Time };
 
 /// How much a Space allows.
 enum class Freedom : uint8_t {
-  Roles, ///< as the objective `parallel` has it
+  Roles,    ///< as the objective `parallel` has it
+  Sequence, ///< the same, and axes besides dp may split tokens
   All,
 };
 
@@ -91,6 +93,7 @@ public:
 
   const std::vector<AxisGroup> &axisGroups() const { return groups; }
   const MeshShape &meshShape() const { return mesh; }
+  bool isSequenceParallel() const { return freedom == Freedom::Sequence; }
   const Roles &valueRoles() const { return roles; }
 
 private:

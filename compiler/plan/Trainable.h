@@ -12,6 +12,11 @@
 
 namespace mtp::plan {
 
+/// Attributes: why an initializer is trainable or not, once that is decided; an
+/// argument whose gradient is asked for.
+inline constexpr llvm::StringLiteral kTrainableReason("mtp.reason");
+inline constexpr llvm::StringLiteral kWantsGradient("mtp.wants_gradient");
+
 /// Why an initializer is trainable or not.
 struct Trainability {
   bool trainable = false;

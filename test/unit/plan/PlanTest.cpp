@@ -112,6 +112,36 @@ TEST_F(PlanTest, LayersThatShareWeightsHaveOnePlan) {
   EXPECT_EQ(plan.collectives.size(), 66u);
 }
 
+TEST_F(PlanTest, SequenceParallelismKeepsNoWholeActivation) {
+  PlanOptions options;
+  options.sequenceParallel = true;
+  for (const char *mesh : {"tp=2", "tp=3", "dp=2,tp=2"}) {
+    parse(gpt({.layers = 3}));
+    Plan plan = choose(mesh, options);
+    // Two of each in a layer; the embedding is scattered, the head gathered.
+    auto onTp = [&](const std::string &kind, const std::string &phase) {
+      return llvm::count_if(plan.collectives, [&](auto &c) {
+        return c.kind == kind && c.phase == phase && c.axis == "tp";
+      });
+    };
+    EXPECT_EQ(onTp("all_gather", "forward"), 2 * 3 + 1) << mesh;
+    EXPECT_EQ(onTp("reduce_scatter", "forward"), 2 * 3 + 1) << mesh;
+    EXPECT_EQ(onTp("all_reduce", "forward"), 0) << mesh;
+    EXPECT_EQ(onTp("all_gather", "backward"), 2 * 3 + 1) << mesh;
+    EXPECT_EQ(onTp("reduce_scatter", "backward"), 2 * 3 + 1) << mesh;
+    for (const PlannedOp &op : plan.ops)
+      if (op.kind == "mtp.layer_norm") {
+        EXPECT_NE(op.results[0].text(plan.mesh).find("tp = S(1)"),
+                  std::string::npos)
+            << op.name;
+      }
+    EXPECT_EQ(weightLayout(plan, "l0_q_w").substr(0, 8), "tp = S(1") << mesh;
+    EXPECT_EQ(weightLayout(plan, "l1_pr_w").substr(0, 8), "tp = S(0") << mesh;
+    ASSERT_TRUE(succeeded(applyPlan(*module, plan)));
+    ASSERT_TRUE(succeeded(mlir::verify(*module))) << messages;
+  }
+}
+
 TEST_F(PlanTest, OfOneRankHasNoConversions) {
   parse(gpt({.layers = 1}));
   Plan plan = choose("dp=1,tp=1");
