@@ -64,7 +64,8 @@ std::string fuzz::runProgram(ModuleOp module, const RunOptions &options,
   return error.empty() ? program.run(inputs, outputs) : error;
 }
 
-double fuzz::difference(const HostTensor &have, const HostTensor &want) {
+double fuzz::difference(const HostTensor &have, const HostTensor &want,
+                        double floor) {
   if (have.shape != want.shape || have.type != want.type)
     return INFINITY;
   double worst = 0, largest = 0;
@@ -78,7 +79,7 @@ double fuzz::difference(const HostTensor &have, const HostTensor &want) {
       return INFINITY;
     worst = std::max(worst, std::abs(a - b));
   }
-  return worst == 0 ? 0 : worst / std::max(largest, 1e-300);
+  return worst == 0 ? 0 : worst / std::max(largest, floor);
 }
 
 static DType typeOf(Type element) {

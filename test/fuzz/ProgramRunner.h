@@ -46,8 +46,10 @@ std::string runProgram(mlir::ModuleOp module, const RunOptions &options,
                        const TensorMap &inputs, TensorMap &outputs);
 
 /// Largest difference over the largest value; NaN equals NaN, infinities by
-/// sign. Infinity if shapes or types differ.
-double difference(const HostTensor &have, const HostTensor &want);
+/// sign. Infinity if shapes or types differ. The largest value counts as
+/// `floor` at least.
+double difference(const HostTensor &have, const HostTensor &want,
+                  double floor = 1e-300);
 
 /// Random values of mixed signs for each argument of a function, by `mtp.name`
 /// or "arg<index>". Integers lie in -20..20, in -`indexRange`..`indexRange`-1
