@@ -164,7 +164,6 @@ TEST(CommandLine, SimulatorAndCalibrationRunNoModel) {
 }
 
 TEST(CommandLine, WhatIsNotInThisBuildIsExit6) {
-  expectRefusal(6, "not in this build", {"m.onnx", "--sequence-parallel"});
   for (const char *flag : {"--save", "--load", "--memory-budget", "--report",
                            "--trace", "--launch"})
     expectRefusal(6, std::string(flag) + ": not in this build",

@@ -444,7 +444,10 @@ bool mtp::parseCommandLine(Tool tool, int argc, const char *const *argv,
   } catch (const CLI::ParseError &failure) {
     error = {kUsage, "usage", oneLine(failure.what()), {}};
   } catch (const TrainFlags::UsageError &wrong) {
-    error = {kUsage, "usage", wrong.message, {}};
+    error = {wrong.exitCode,
+             wrong.exitCode == kUsage ? "usage" : "not-present",
+             wrong.message,
+             {}};
   } catch (const Refusal &refusal) {
     error = {refusal.exitCode,
              refusal.exitCode == kUsage ? "usage" : "not-present",

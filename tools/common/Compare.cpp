@@ -9,7 +9,7 @@
 using namespace mtp;
 
 bool Difference::within(double rtol, double atol) const {
-  return problem.empty() && maxAbs <= atol + rtol * maxReference;
+  return problem.empty() && maxAbs <= atol + slack + rtol * maxReference;
 }
 
 Difference mtp::compareTensors(const std::string &name, const HostTensor &a,
@@ -45,10 +45,10 @@ std::vector<Difference> mtp::compareAll(const TensorMap &a,
     if (found != a.end())
       differences.push_back(compareTensors(name, found->second, tensor));
     else
-      differences.push_back({name, 0, 0, 0, "missing"});
+      differences.push_back({name, 0, 0, 0, 0, "missing"});
   }
   for (auto &[name, tensor] : a)
     if (!b.count(name))
-      differences.push_back({name, 0, 0, 0, "not in the reference"});
+      differences.push_back({name, 0, 0, 0, 0, "not in the reference"});
   return differences;
 }

@@ -24,8 +24,6 @@ static const LaterOption laterOptions[] = {
     {"--launch", "N", "Start N processes (MPI)", false},
     {"--report", "FILE.html", "Write a report to read", false},
     {"--trace", "FILE", "Write a Perfetto trace", false},
-    {"--sequence-parallel", "", "Split tokens between products", true},
-    {"--recompute", "none|layers|auto", "Trade time for memory", true},
     {"--loss-scale", "dynamic|X", "For f16", true},
     {"--save", "DIR", "Write a checkpoint", false},
     {"--load", "DIR", "Start from a checkpoint", false},

@@ -25,7 +25,8 @@ double mtp::learningRate(const TrainOptions &options, int64_t step,
 }
 
 struct TrainFlags::Raw {
-  bool train = false;
+  bool train = false, sequenceParallel = false;
+  std::string recompute = "none";
   std::string loss, optimizer = "adamw", dropout = "model",
                     schedule = "constant", data;
   std::string rate, momentum, decay, beta1, beta2, eps, clip, warmup, steps,
@@ -76,6 +77,12 @@ static void addProgramFlags(CLI::App &app, auto &raw) {
   option("--dropout", raw.dropout, "model|on|off",
          "As the model has it, all or none (default model)")
       ->check(CLI::IsMember({"model", "on", "off"}).description(""));
+  app.add_flag("--sequence-parallel", raw.sequenceParallel,
+               "Split norms, dropout and residuals by tokens, too")
+      ->group(programGroup);
+  option("--recompute", raw.recompute, "none|layers|auto",
+         "layers: compute activations again instead of keeping them")
+      ->check(CLI::IsMember({"none", "layers", "auto"}).description(""));
   many("--freeze", raw.freeze, "GLOB",
        "Parameters that are not trained (repeatable)");
   many("--train-only", raw.trainOnly, "GLOB",
@@ -165,6 +172,8 @@ void TrainFlags::finish(const CLI::App &app, bool isArtifact,
   options.dumpGrads = raw->dumpGrads;
   options.dumpParams = raw->dumpParams;
   options.dumpInputGrads = raw->dumpInputGrads;
+  if (raw->recompute == "auto")
+    throw UsageError{"--recompute auto: not in this build", exits::NotPresent};
   if (isArtifact) {
     if (!program.empty())
       throw UsageError{program + " is a compile option; the model is compiled "
@@ -195,6 +204,8 @@ void TrainFlags::finish(const CLI::App &app, bool isArtifact,
   made.accumulate = integer("--accumulate", raw->accumulate, 1, 1, 1 << 20);
   made.zero = int(integer("--zero", raw->zero, 0, 1, 3));
   made.dropout = raw->dropout;
+  made.sequenceParallel = raw->sequenceParallel;
+  made.recompute = raw->recompute;
   made.freeze = raw->freeze;
   made.trainOnly = raw->trainOnly;
   made.ties = raw->ties;

@@ -5,6 +5,7 @@
 #define MTP_TOOLS_COMMON_TRAINOPTIONS_H
 
 #include "compiler/driver/CompilerApi.h"
+#include "runtime/support/Error.h"
 
 #include <cstdint>
 #include <memory>
@@ -44,6 +45,7 @@ class TrainFlags {
 public:
   struct UsageError {
     std::string message;
+    int exitCode = exits::Usage;
   };
 
   TrainFlags();

@@ -27,6 +27,7 @@ bool mtp::readFacts(const Artifact &artifact, TrainingFacts &facts,
     training.at("optimizer").get_to(facts.optimizer);
     training.at("beta1").get_to(facts.beta1);
     training.at("beta2").get_to(facts.beta2);
+    training.at("eps").get_to(facts.eps);
     training.at("accumulate").get_to(facts.accumulate);
     training.at("classes").get_to(facts.classes);
     training.at("keep_gradients").get_to(facts.keepGradients);

@@ -19,7 +19,7 @@ namespace mtp {
 struct TrainingFacts {
   LossSpec loss;
   std::string optimizer;
-  double beta1 = 0, beta2 = 0;
+  double beta1 = 0, beta2 = 0, eps = 0;
   int64_t accumulate = 1;
   int64_t classes = 0; ///< of a cross entropy
   bool keepGradients = false, inputGradients = false;
