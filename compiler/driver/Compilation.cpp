@@ -302,7 +302,8 @@ bool Compilation::savePlan(const plan::Plan &plan) {
 }
 
 bool Compilation::lower() {
-  plan::predictCollectives(*module);
+  plan::predictCollectives(*module,
+                           request.train ? request.train->accumulate : 1);
   return stages.runPasses("partition", *module, addPartitionPasses) &&
          stages.runPasses("fuse", *module, addFusePasses);
 }

@@ -5,6 +5,7 @@
 #include "compiler/plan/Plan.h"
 #include "dialects/spmd/SpmdDialect.h"
 
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -241,7 +242,7 @@ static OpOperand *firstUse(Value value) {
   return first;
 }
 
-void predictCollectives(ModuleOp module) {
+void predictCollectives(ModuleOp module, int64_t micro) {
   Builder builder(module.getContext());
   module.walk([&](ConversionOpInterface op) {
     StringRef kind = collectiveName(op.getTransfer());
@@ -272,9 +273,12 @@ void predictCollectives(ModuleOp module) {
     set(spmd::names::reason,
         builder.getStringAttr(
             reasonFor(op.getTransfer(), backward, value, user, axes)));
-    set(spmd::names::predictedCount, builder.getI64IntegerAttr(1));
-    set(spmd::names::predictedBytes, builder.getI64IntegerAttr(localBytes(
-                                         tensorInfo(input), *layout, mesh)));
+    auto function = op->getParentOfType<func::FuncOp>();
+    int64_t count = function && function.getName() == "main" ? micro : 1;
+    set(spmd::names::predictedCount, builder.getI64IntegerAttr(count));
+    set(spmd::names::predictedBytes,
+        builder.getI64IntegerAttr(llvm::SaturatingMultiply<uint64_t>(
+            count, localBytes(tensorInfo(input), *layout, mesh))));
   });
 }
 

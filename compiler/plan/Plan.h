@@ -116,8 +116,9 @@ mlir::LogicalResult applyPlan(mlir::ModuleOp module, const Plan &plan);
 
 /// Gives every conversion of a typed module that moves bytes between ranks what
 /// is known of it before partition: the converted value, the reason, and the
-/// count and bytes that the runtime is going to count.
-void predictCollectives(mlir::ModuleOp module);
+/// count and bytes that the runtime is going to count in a step. @main runs
+/// `micro` times in one, other functions once.
+void predictCollectives(mlir::ModuleOp module, int64_t micro = 1);
 
 /// Tables for people: weights, collectives, what stayed whole.
 std::string explainText(const Plan &plan);
