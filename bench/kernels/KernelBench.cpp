@@ -81,6 +81,47 @@ void matmul(DType type, int64_t m, int64_t k, int64_t n) {
       name(type), long(m), long(k), long(n), library, own);
 }
 
+/// The products of a dense layer in training, y = x w: forward, dx = g w', dw =
+/// x' g. Weights change from step to step and are not packed.
+void training(DType type, int64_t m, int64_t k, int64_t n) {
+  struct Form {
+    const char *name;
+    int64_t m, k, n;
+    bool transposeA, transposeB;
+  };
+  for (const Form &form : {Form{"x w", m, k, n, false, false},
+                           {"g w'", m, n, k, false, true},
+                           {"x'g", k, m, n, true, false}}) {
+    LibrarySite site;
+    site.kind = "matmul";
+    site.attributes = {{"transposeA", form.transposeA},
+                       {"transposeB", form.transposeB}};
+    auto desc = [&](int64_t rows, int64_t columns, bool transposed) {
+      std::vector<int64_t> shape = {rows, columns};
+      if (transposed)
+        std::swap(shape[0], shape[1]);
+      return TensorDesc{type, shape, {}};
+    };
+    site.operands = {desc(form.m, form.k, form.transposeA),
+                     desc(form.k, form.n, form.transposeB),
+                     desc(form.m, form.n, false)};
+    AlignedBytes a = numbers(type, form.m * form.k),
+                 b = numbers(type, form.k * form.n),
+                 y = numbers(type, form.m * form.n);
+    char *buffers[] = {a.data(), b.data(), y.data()};
+    PrepareContext context;
+    context.threads = threads;
+    std::string error;
+    auto kernel = prepareLibraryKernel(site, context, error);
+    double seconds = measure(*kernel, buffers);
+    std::printf("training  %s %4ld x %4ld x %5ld %-5s %7.1f GFLOP/s %8.1f us, "
+                "%s\n",
+                name(type), long(form.m), long(form.k), long(form.n), form.name,
+                2e-9 * double(m) * double(k) * double(n) / seconds,
+                seconds * 1e6, kernel->implementation().c_str());
+  }
+}
+
 /// A product with its epilogue, as a site.
 void layer(DType type, int64_t m, int64_t k, int64_t n, const char *activation,
            bool residual, const char *compute) {
@@ -115,6 +156,38 @@ void layer(DType type, int64_t m, int64_t k, int64_t n, const char *activation,
               residual ? " residual" : "", compute,
               2e-9 * double(m) * double(k) * double(n) / seconds, seconds * 1e6,
               prepared * 1e6, kernel->implementation().c_str());
+}
+
+void attentionGradient(DType type, int64_t batch, int64_t heads, int64_t s,
+                       int64_t d, bool causal) {
+  LibrarySite site;
+  site.kind = "attention_gradient";
+  site.attributes = {{"scale", 1 / std::sqrt(double(d))}, {"causal", causal}};
+  TensorDesc tensor{
+      type, {batch, heads, s, d}, {heads * s * d, d, heads * d, 1}};
+  TensorDesc rows{type, {batch, heads, s}, {}};
+  site.operands = {tensor, tensor, tensor, tensor, rows, tensor};
+  for (int i = 0; i < 3; ++i)
+    site.operands.push_back(tensor);
+  site.results = 3;
+  std::vector<AlignedBytes> memory;
+  std::vector<char *> buffers;
+  for (const TensorDesc &desc : site.operands) {
+    memory.push_back(
+        numbers(type, batch * heads * s * (desc.shape.size() == 4 ? d : 1)));
+    buffers.push_back(memory.back().data());
+  }
+  PrepareContext context;
+  context.threads = threads;
+  std::string error;
+  auto kernel = prepareLibraryKernel(site, context, error);
+  double pairs = causal ? double(s) * double(s + 1) / 2 : double(s) * double(s);
+  double flops = 10.0 * double(batch * heads) * pairs * double(d) * 1e-9;
+  double seconds = measure(*kernel, buffers.data());
+  std::printf("gradient  %s batch %ld, heads %2ld, %4ld, depth %3ld%s   %7.1f "
+              "GFLOP/s  %8.1f us\n",
+              name(type), long(batch), long(heads), long(s), long(d),
+              causal ? ", causal" : "", flops / seconds, seconds * 1e6);
 }
 
 void attention(DType type, int64_t heads, int64_t s, int64_t t, int64_t d,
@@ -180,5 +253,16 @@ int main(int argc, char **argv) {
   attention(DType::F32, 12, 128, 128, 64, false, " key mask");
   attention(DType::F32, 12, 128, 128, 64, false, "full mask");
   attention(DType::F32, 12, 1, 1024, 64, false);
+  for (DType type : {DType::F32, DType::F64}) {
+    for (auto [m, k, n] : {std::array<int64_t, 3>{512, 768, 768},
+                           {512, 768, 3072},
+                           {512, 3072, 768},
+                           {2048, 1024, 1024}})
+      training(type, m, k, n);
+    for (bool causal : {false, true})
+      for (int64_t s : {128, 512, 2048})
+        attentionGradient(type, s < 1024 ? 4 : 1, 12, s, 64, causal);
+  }
+  training(DType::F32, 512, 768, 50257);
   return 0;
 }

@@ -474,6 +474,8 @@ template <typename T>
 void AttentionGradient<T>::storeKeys(Work &work, const Tensor &tensor, int at,
                                      const T *rows, int64_t depth,
                                      int64_t stride) const {
+  if (work.firstKey == work.endKey)
+    return;
   char *to = work.buffers[at] + (work.head.batch * tensor.strides[0] +
                                  work.head.keyHead * tensor.strides[1]) *
                                     byteSize(tensor.type);

@@ -64,6 +64,17 @@ View denseBf16(const MatmulProblem &problem, const View &view, int64_t rows,
   return dense;
 }
 
+/// True if rows of B lie so that their elements compete for few lines of a
+/// cache, a case that oneDNN walks into (half the rate): it copies B itself
+/// only if rows are powers of two apart.
+bool rowsMeetInCache(const View &b) {
+  int64_t bytes = b.row * byteSize(b.type);
+  bool single = std::all_of(b.batch.begin(), b.batch.end(),
+                            [](int64_t stride) { return stride == 0; });
+  return single && b.column == 1 && bytes % 2048 == 0 &&
+         (bytes & (bytes - 1)) != 0;
+}
+
 class OneDnnMatmul final : public LibraryKernel {
 public:
   /// Throws dnnl::error or KernelError where oneDNN can't do it well.
@@ -95,6 +106,7 @@ private:
   void reluAndResidual(char *const *buffers) const;
   void packWeights(const char *constant, const PrepareContext &context,
                    const memory::desc &plain, const memory::desc &wanted);
+  void prepareRepacking(const memory::desc &plain, const memory::desc &wanted);
 
   const MatmulProblem problem;
   const int threads;
@@ -105,6 +117,10 @@ private:
   std::vector<std::pair<memory, int>> operands; ///< arguments set by each run
   memory scratchpad;
   std::shared_ptr<AlignedBytes> packed;
+  dnnl::reorder repacking; ///< of B by each run, if `repacks`
+  memory plainB, repackedB;
+  bool repacks = false;
+  size_t repackedAt = 0; ///< in scratch
   std::shared_ptr<Scratch> scratch;
   Rounded roundedA, roundedB;
   size_t scratchBytes = 0;
@@ -155,7 +171,8 @@ OneDnnMatmul::OneDnnMatmul(const MatmulProblem &given,
   memory::desc aDesc = describe(p, a, p.m, p.k),
                yDesc = describe(p, p.y, p.m, p.n);
   memory::desc bDesc = describe(p, b, p.k, p.n);
-  if (constantB)
+  repacks = !constantB && !roundedB.used && rowsMeetInCache(b);
+  if (constantB || repacks)
     bDesc = memory::desc(dimsOf(p, b, p.k, p.n), *dataType(b.type),
                          memory::format_tag::any);
 
@@ -209,10 +226,14 @@ OneDnnMatmul::OneDnnMatmul(const MatmulProblem &given,
   if (constantB)
     packWeights(constant, context, describe(p, p.b, p.k, p.n),
                 chosen.weights_desc());
+  if (repacks)
+    prepareRepacking(describe(p, p.b, p.k, p.n), chosen.weights_desc());
   memory &weights =
-      bind(DNNL_ARG_WEIGHTS, chosen.weights_desc(), packed ? -1 : 1);
+      bind(DNNL_ARG_WEIGHTS, chosen.weights_desc(), packed || repacks ? -1 : 1);
   if (packed)
     weights.set_data_handle(packed->data());
+  else if (repacks)
+    repackedB = weights;
   int at = 0;
   if (biasIsPostOp)
     bind(DNNL_ARG_ATTR_MULTIPLE_POST_OP(at++) | DNNL_ARG_SRC_1, biasDesc,
@@ -225,6 +246,19 @@ OneDnnMatmul::OneDnnMatmul(const MatmulProblem &given,
          p.residualAt);
   scratchpad = bind(DNNL_ARG_SCRATCHPAD, chosen.scratchpad_desc(), -1);
   scratch->reserve(scratchBytes + chosen.scratchpad_desc().get_size());
+}
+
+void OneDnnMatmul::prepareRepacking(const memory::desc &plain,
+                                    const memory::desc &wanted) {
+  if (plain == wanted) {
+    repacks = false;
+    return;
+  }
+  plainB = memory(plain, cpuEngine(), DNNL_MEMORY_NONE);
+  memory into(wanted, cpuEngine(), DNNL_MEMORY_NONE);
+  repacking = dnnl::reorder(plainB, into);
+  repackedAt = scratchBytes;
+  scratchBytes += alignUp(wanted.get_size());
 }
 
 void OneDnnMatmul::packWeights(const char *constant,
@@ -305,6 +339,11 @@ bool OneDnnMatmul::run(const MtpRank *, char *const *buffers,
                             : operand == 1 ? b
                                            : buffers[operand],
                             stream);
+    if (repacks) {
+      plainB.set_data_handle(b, stream);
+      repackedB.set_data_handle(work + repackedAt, stream);
+      repacking.execute(stream, plainB, repackedB);
+    }
     scratchpad.set_data_handle(work + scratchBytes, stream);
     primitive.execute(stream, arguments);
     stream.wait();

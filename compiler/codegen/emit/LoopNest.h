@@ -83,6 +83,7 @@ struct Level {
     llvm::SmallVector<unsigned> swept;
     mlir::Value buffer;
     int resultNumber; ///< the buffer is the one of this result, or -1: scratch
+    IndexExpr first = {}; ///< position of the buffer's first element in the row
   };
   llvm::SmallVector<RowCache, 1> rowCaches;
 };

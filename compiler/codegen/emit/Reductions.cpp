@@ -9,15 +9,26 @@
 using namespace mlir;
 using namespace mtp;
 
-namespace {
+Value mtp::neutralOf(Scalars &s, Operation *op) {
+  return isa<ReduceMaxOp>(op)    ? s.lowest()
+         : isa<ReduceMinOp>(op)  ? s.highest()
+         : isa<ReduceProdOp>(op) ? s.one()
+                                 : s.zero();
+}
 
-/// Positions in the operand of a reduction from those in its result; swept
-/// dimensions are 0.
-Indices operandIndices(ArrayRef<IndexExpr> indices, size_t rank,
-                       ArrayRef<int64_t> dims, bool keep) {
-  Indices result(rank);
+Value mtp::combine(Scalars &s, Operation *op, Value value, Value element) {
+  return isa<ReduceMaxOp>(op)    ? s.max(value, element)
+         : isa<ReduceMinOp>(op)  ? s.min(value, element)
+         : isa<ReduceProdOp>(op) ? s.accumulateProduct(value, element)
+                                 : s.accumulate(value, element);
+}
+
+Indices mtp::operandIndices(Operation *op, ArrayRef<IndexExpr> indices) {
+  auto dims = op->getAttrOfType<DenseI64ArrayAttr>("dims").asArrayRef();
+  bool keep = op->hasAttr("keep");
+  Indices result(shapeOf(op->getOperand(0)).size());
   size_t next = 0;
-  for (size_t dim = 0; dim < rank; ++dim) {
+  for (size_t dim = 0; dim < result.size(); ++dim) {
     bool isSwept = llvm::is_contained(dims, static_cast<int64_t>(dim));
     if (!isSwept)
       result[dim] = indices[keep ? dim : next];
@@ -27,25 +38,20 @@ Indices operandIndices(ArrayRef<IndexExpr> indices, size_t rank,
   return result;
 }
 
-template <typename Op, auto Neutral, auto Combine>
-Value reduce(RegionEmitter &emit, Operation *op, unsigned,
-             ArrayRef<IndexExpr> indices) {
-  auto reduction = cast<Op>(op);
-  Indices at = operandIndices(indices, shapeOf(reduction.getInput()).size(),
-                              reduction.getDims(), reduction.getKeep());
+static Value reduce(RegionEmitter &emit, Operation *op, unsigned,
+                    ArrayRef<IndexExpr> indices) {
+  Value input = op->getOperand(0);
+  Indices at = operandIndices(op, indices);
   return emit.once(op, 0, at, [&] {
-    Scalars s(emit, elementTypeOf(reduction.getInput()));
-    SmallVector<unsigned> swept(reduction.getDims().begin(),
-                                reduction.getDims().end());
-    return emit.sweep(op, 0, reduction.getInput(), at, swept, {Neutral(s)},
+    Scalars s(emit, elementTypeOf(input));
+    return emit.sweep(op, 0, input, at, *sweptDims(op), {neutralOf(s, op)},
                       /*severalSweeps=*/false,
                       [&](Value x, ArrayRef<IndexExpr>, ValueRange carried) {
-                        return SmallVector<Value>{Combine(s, carried[0], x)};
+                        return SmallVector<Value>{
+                            combine(s, op, carried[0], x)};
                       });
   })[0];
 }
-
-} // namespace
 
 std::optional<SmallVector<unsigned>> mtp::sweptDims(Operation *op) {
   const OpEmitter *emitter = emitterOf(op);
@@ -80,21 +86,7 @@ bool mtp::sweepsTrailingDims(Operation *op) {
 }
 
 void mtp::registerReductionEmitters(EmitterTable &table) {
-  using S = Scalars &;
-  table["mtp.reduce_sum"] = {
-      reduce<ReduceSumOp, [](S s) { return s.zero(); },
-             [](S s, Value a, Value b) { return s.accumulate(a, b); }>,
-      FusionKind::Reduce, 1};
-  table["mtp.reduce_prod"] = {
-      reduce<ReduceProdOp, [](S s) { return s.one(); },
-             [](S s, Value a, Value b) { return s.accumulateProduct(a, b); }>,
-      FusionKind::Reduce, 1};
-  table["mtp.reduce_max"] = {
-      reduce<ReduceMaxOp, [](S s) { return s.lowest(); },
-             [](S s, Value a, Value b) { return s.max(a, b); }>,
-      FusionKind::Reduce, 1};
-  table["mtp.reduce_min"] = {
-      reduce<ReduceMinOp, [](S s) { return s.highest(); },
-             [](S s, Value a, Value b) { return s.min(a, b); }>,
-      FusionKind::Reduce, 1};
+  for (const char *name :
+       {"reduce_sum", "reduce_prod", "reduce_max", "reduce_min"})
+    table["mtp." + std::string(name)] = {reduce, FusionKind::Reduce, 1};
 }

@@ -264,7 +264,8 @@ Value RegionEmitter::element(Value tensor, ArrayRef<IndexExpr> indices) {
         inner.push_back(indices[dim]);
       }
       Type kept = registerType(type.getElementType());
-      result = loadAt(cache->buffer, kept, linearize(inner, extents));
+      result = loadAt(cache->buffer, kept,
+                      linearize(inner, extents) + cache->first * -1);
     }
   } else if (auto argument = dyn_cast<BlockArgument>(tensor)) {
     result = loadAt(buffers[argument.getArgNumber()], type.getElementType(),

@@ -124,6 +124,11 @@ private:
   void beginFunction(llvm::StringRef name);
   void emitResults();
   void planRows();
+  void planColumns();
+  void storeResult(size_t number, llvm::ArrayRef<IndexExpr> indices);
+  void emitElements();
+  void emitRows();
+  void emitColumns();
   Level &levelOf(llvm::ArrayRef<IndexExpr> indices);
   Level &naturalLevel(const IndexExpr &expr);
   void moveTo(Level &level);
@@ -197,6 +202,11 @@ private:
   std::vector<Indices> rowIndices; ///< by result, inside of a row
   std::vector<bool> stored;        ///< by result, inside of a row
   Level *rowLevel = nullptr;
+
+  /// Columns: a reduction over leading dimensions that all results are
+  /// elements of; it goes through blocks of columns, row by row.
+  mlir::Operation *columnReduction = nullptr;
+  int64_t columnWidth = 0; ///< of a block
 };
 
 } // namespace mtp

@@ -222,10 +222,6 @@ static std::optional<SmallVector<unsigned>> leadingDims(ArrayRef<int64_t> shape,
   return dims;
 }
 
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
-
 /// Rows: the positions that are not swept. If the region sweeps, every result
 /// is iterated row by row, so that what a row needs is computed once.
 void RegionEmitter::planRows() {
@@ -270,43 +266,54 @@ static SmallVector<int64_t> pick(ArrayRef<int64_t> shape,
   return result;
 }
 
+void RegionEmitter::storeResult(size_t number, ArrayRef<IndexExpr> indices) {
+  Value result = region.getBody().front().getTerminator()->getOperand(number);
+  auto type = cast<RankedTensorType>(result.getType());
+  Value value = element(result, indices);
+  if (rowMode && stored[number])
+    return; // a sweep did it
+  moveTo(*current);
+  storeAt(buffers[region.getNumArguments() + number], type.getElementType(),
+          linearize(indices, type.getShape()), value);
+  moveTo(*current);
+}
+
 void RegionEmitter::emitResults() {
-  auto results = region.getBody().front().getTerminator()->getOperands();
-  size_t operands = region.getNumArguments();
-  auto store = [&](size_t number, ArrayRef<IndexExpr> indices) {
-    auto type = cast<RankedTensorType>(results[number].getType());
-    Value value = element(results[number], indices);
-    if (rowMode && stored[number])
-      return; // a sweep did it
-    moveTo(*current);
-    storeAt(buffers[operands + number], type.getElementType(),
-            linearize(indices, type.getShape()), value);
-  };
   planRows();
-  if (!rowMode) {
-    // One nest over the positions of the first result; others have as many.
-    ArrayRef<int64_t> shape = shapeOf(results[0]);
-    emitNest(
-        *root, {nullptr, 0}, shape, {},
-        [&](ArrayRef<IndexExpr> dims, ValueRange) {
-          std::vector<Indices> at;
-          for (Value result : results)
-            at.push_back(
-                shapeOf(result) == shape
-                    ? Indices(dims)
-                    : delinearize(linearize(dims, shape), shapeOf(result)));
-          // All elements before the first store, which may be in place.
-          for (auto [result, indices] : llvm::zip(results, at))
-            element(result, indices);
-          for (size_t number = 0; number < results.size(); ++number) {
-            store(number, at[number]);
-            moveTo(*current);
-          }
-          return SmallVector<Value>();
-        },
-        /*parallel=*/true, /*allParallel=*/false);
-    return;
-  }
+  planColumns();
+  if (columnReduction)
+    emitColumns();
+  else if (rowMode)
+    emitRows();
+  else
+    emitElements();
+}
+
+/// One nest over the positions of the first result; others have as many.
+void RegionEmitter::emitElements() {
+  auto results = region.getBody().front().getTerminator()->getOperands();
+  ArrayRef<int64_t> shape = shapeOf(results[0]);
+  emitNest(
+      *root, {nullptr, 0}, shape, {},
+      [&](ArrayRef<IndexExpr> dims, ValueRange) {
+        std::vector<Indices> at;
+        for (Value result : results)
+          at.push_back(
+              shapeOf(result) == shape
+                  ? Indices(dims)
+                  : delinearize(linearize(dims, shape), shapeOf(result)));
+        // All elements before the first store, which may be in place.
+        for (auto [result, indices] : llvm::zip(results, at))
+          element(result, indices);
+        for (size_t number = 0; number < results.size(); ++number)
+          storeResult(number, at[number]);
+        return SmallVector<Value>();
+      },
+      /*parallel=*/true, /*allParallel=*/false);
+}
+
+void RegionEmitter::emitRows() {
+  auto results = region.getBody().front().getTerminator()->getOperands();
   SmallVector<int64_t> rows = pick(shapeOf(results[0]), rowDims[0]);
   emitNest(
       *root, {nullptr, 0}, rows, {},
@@ -353,8 +360,7 @@ void RegionEmitter::emitResults() {
                   Indices at = rowIndices[other];
                   for (auto [i, dim] : llvm::enumerate(innerDims(other)))
                     at[dim] = inner[i];
-                  store(other, at);
-                  moveTo(*current);
+                  storeResult(other, at);
                 }
                 return SmallVector<Value>();
               },

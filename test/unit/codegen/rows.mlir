@@ -113,3 +113,23 @@ func.func @norm_gradients_f64(%x: tensor<5x48xf64>, %s: tensor<48xf64>, %g: tens
   %2 = mtp.softmax_gradient %x, %g dim 1 : (tensor<5x48xf64>, tensor<5x48xf64>) -> tensor<5x48xf64>
   return %0, %1, %2 : tensor<5x48xf64>, tensor<5x48xf64>, tensor<5x48xf64>
 }
+func.func @column_sums_of_products(%x: tensor<4x9x300xf32>, %g: tensor<4x9x300xf32>, %m: tensor<4x9x1xf32>, %b: tensor<300xf32>) -> (tensor<300xf32>, tensor<300xf32>) {
+  %0 = mtp.sub %x, %m : (tensor<4x9x300xf32>, tensor<4x9x1xf32>) -> tensor<4x9x300xf32>
+  %1 = mtp.mul %0, %g : (tensor<4x9x300xf32>, tensor<4x9x300xf32>) -> tensor<4x9x300xf32>
+  %2 = mtp.reduce_sum %1 dims [0, 1] : (tensor<4x9x300xf32>) -> tensor<300xf32>
+  %3 = mtp.add %2, %b : (tensor<300xf32>, tensor<300xf32>) -> tensor<300xf32>
+  return %3, %2 : tensor<300xf32>, tensor<300xf32>
+}
+func.func @column_maxima_in_the_middle(%x: tensor<3x20x2x2x512xf64>) -> tensor<3x1x2x1x512xf64> {
+  %0 = mtp.reduce_max %x dims [1, 3] {keep} : (tensor<3x20x2x2x512xf64>) -> tensor<3x1x2x1x512xf64>
+  return %0 : tensor<3x1x2x1x512xf64>
+}
+func.func @column_sums_of_many(%x: tensor<16x1031xbf16>) -> tensor<1031xbf16> attributes {test.tolerance = 8.0e-3 : f64} {
+  %0 = mtp.reduce_sum %x dims [0] : (tensor<16x1031xbf16>) -> tensor<1031xbf16>
+  return %0 : tensor<1031xbf16>
+}
+func.func @column_sums_of_transposed(%x: tensor<40x24xi64>) -> tensor<40xi64> {
+  %0 = mtp.transpose %x [1, 0] : (tensor<40x24xi64>) -> tensor<24x40xi64>
+  %1 = mtp.reduce_sum %0 dims [0] : (tensor<24x40xi64>) -> tensor<40xi64>
+  return %1 : tensor<40xi64>
+}

@@ -110,3 +110,37 @@ func.func @decomposed_softmax(%x: tensor<12x128x128xf32>) -> tensor<12x128x128xf
   %5 = mtp.div %2, %3 : (tensor<12x128x128xf32>, tensor<12x128x1xf32>) -> tensor<12x128x128xf32>
   return %5 : tensor<12x128x128xf32>
 }
+func.func @bias_gradient(%g: tensor<4x128x3072xf32>) -> tensor<3072xf32> {
+  %0 = mtp.reduce_sum %g dims [0, 1] : (tensor<4x128x3072xf32>) -> tensor<3072xf32>
+  return %0 : tensor<3072xf32>
+}
+func.func @gelu_gradient(%x: tensor<4x128x3072xf32>, %g: tensor<4x128x3072xf32>) -> tensor<4x128x3072xf32> {
+  %0 = mtp.gelu_gradient %x, %g {tanh} : (tensor<4x128x3072xf32>, tensor<4x128x3072xf32>) -> tensor<4x128x3072xf32>
+  return %0 : tensor<4x128x3072xf32>
+}
+func.func @gelu_erf_gradient(%x: tensor<4x128x3072xf32>, %g: tensor<4x128x3072xf32>) -> tensor<4x128x3072xf32> {
+  %0 = mtp.gelu_gradient %x, %g : (tensor<4x128x3072xf32>, tensor<4x128x3072xf32>) -> tensor<4x128x3072xf32>
+  return %0 : tensor<4x128x3072xf32>
+}
+func.func @layer_norm_gradient(%x: tensor<4x128x768xf32>, %s: tensor<768xf32>, %g: tensor<4x128x768xf32>, %r: tensor<4x128x768xf32>) -> tensor<4x128x768xf32> {
+  %0 = mtp.layer_norm_gradient %x, %s, %g {epsilon = 1.0e-5 : f64} : (tensor<4x128x768xf32>, tensor<768xf32>, tensor<4x128x768xf32>) -> tensor<4x128x768xf32>
+  %1 = mtp.add %0, %r : (tensor<4x128x768xf32>, tensor<4x128x768xf32>) -> tensor<4x128x768xf32>
+  return %1 : tensor<4x128x768xf32>
+}
+func.func @dropout_mask(%x: tensor<512x768xf32>, %seed: tensor<i64>, %step: tensor<i64>) -> tensor<512x768xf32> {
+  %r = mtp.iota dim 0 : tensor<512x768xi64>
+  %c = mtp.iota dim 1 : tensor<512x768xi64>
+  %n = mtp.constant dense<768> : tensor<i64>
+  %t = mtp.constant dense<3865470566> : tensor<i64>
+  %z = mtp.constant dense<0.0> : tensor<f32>
+  %0 = mtp.mul %r, %n : (tensor<512x768xi64>, tensor<i64>) -> tensor<512x768xi64>
+  %1 = mtp.add %0, %c : (tensor<512x768xi64>, tensor<512x768xi64>) -> tensor<512x768xi64>
+  %2 = mtp.philox %1, %seed, %step {stream = 3 : i64} : (tensor<512x768xi64>, tensor<i64>, tensor<i64>) -> tensor<512x768xi64>
+  %3 = mtp.compare lt %2, %t : (tensor<512x768xi64>, tensor<i64>) -> tensor<512x768xi1>
+  %5 = mtp.select %3, %x, %z : (tensor<512x768xi1>, tensor<512x768xf32>, tensor<f32>) -> tensor<512x768xf32>
+  return %5 : tensor<512x768xf32>
+}
+func.func @transpose_weights(%x: tensor<768x3072xf32>) -> tensor<3072x768xf32> {
+  %0 = mtp.transpose %x [1, 0] : (tensor<768x3072xf32>) -> tensor<3072x768xf32>
+  return %0 : tensor<3072x768xf32>
+}
