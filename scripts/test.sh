@@ -78,6 +78,8 @@ done
 step onnx-damaged whole onnx-damaged "$python" test/onnx/fuzz.py build/bin/mtp-run test/models --rounds 100
 step models "$python" test/models/run_models.py --jobs "$jobs" --junit "$results/models.xml" \
   --cache-dir build/test-cache
+step training "$python" test/training/run_training.py --jobs "$jobs" --junit "$results/training.xml" \
+  --cache-dir build/test-cache
 step limits "$python" test/models/check_limits.py --junit "$results/limits.xml"
 step asan sanitized asan address,undefined
 step tsan sanitized tsan thread

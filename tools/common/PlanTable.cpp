@@ -29,6 +29,8 @@ static std::string splitText(const std::string &layout,
 static std::vector<PlannedWeight> weightsOf(const Artifact &artifact) {
   std::vector<PlannedWeight> weights;
   for (const Parameter &parameter : artifact.parameters) {
+    if (!parameter.state.empty())
+      continue;
     PlannedWeight weight;
     weight.name = parameter.name;
     weight.layout = parameter.layout.text;
@@ -73,7 +75,10 @@ static std::string collectiveTable(const Artifact &artifact,
                count > 1 ? std::to_string(count) + " times " + what : what,
                bytesText(siteBytes), reason});
   };
-  if (compiled && !compiled->collectives.empty())
+  // The plan is of the forward pass; the program has those of all phases.
+  bool trains =
+      artifact.plan.is_object() && artifact.plan.contains("training");
+  if (compiled && !compiled->collectives.empty() && !trains)
     for (const PlannedCollective &c : compiled->collectives)
       add(c.node, c.kind + " on " + c.axis + " (" + c.op + ")", c.count,
           c.bytes, c.reason);
@@ -81,7 +86,7 @@ static std::string collectiveTable(const Artifact &artifact,
     for (const CollectiveSite &site : artifact.collectiveSites)
       add(site.node,
           std::string(collectiveKindName(site.kind)) + " on " + site.axisName +
-              " (" + site.op + ")",
+              " (" + site.op + ")" + (trains ? ", " + site.phase : ""),
           site.predictedCount, site.predictedBytes, site.reason);
   if (!sites)
     return "Collectives: none\n";
