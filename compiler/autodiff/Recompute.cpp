@@ -157,6 +157,69 @@ private:
   SmallVector<int> ends; ///< position of the last op of each segment but one
 };
 
+/// Sorts the ops before `end` so that an op's deepest operand is computed
+/// first, and the others behind it: an encoder comes before the decoder that
+/// reads it, wherever the exporter has put it, and little is live in between.
+/// Sources stay in front.
+class ForwardOrder {
+public:
+  ForwardOrder(Block &block, Operation *end) : end(end) {
+    for (Operation &op : block) {
+      if (&op == end)
+        break;
+      int longest = 0;
+      for (Value operand : op.getOperands())
+        longest = std::max(longest, depth.lookup(operand.getDefiningOp()));
+      depth[&op] = op.getNumOperands() ? longest + 1 : 0;
+    }
+  }
+
+  void apply(Block &block) {
+    SmallVector<Operation *> ops;
+    for (Operation &op : block) {
+      if (&op == end)
+        break;
+      ops.push_back(&op);
+    }
+    for (Operation *op : ops)
+      if (llvm::none_of(op->getUsers(),
+                        [&](Operation *user) { return depth.count(user); }))
+        place(op);
+    for (Operation *op : order)
+      op->moveBefore(end);
+  }
+
+private:
+  /// Appends `root` behind what it needs.
+  void place(Operation *root) {
+    SmallVector<std::pair<Operation *, bool>> open{{root, false}};
+    while (!open.empty()) {
+      auto [op, ready] = open.pop_back_val();
+      if (!op || !depth.lookup(op) || placed.contains(op))
+        continue;
+      if (ready) {
+        placed.insert(op);
+        order.push_back(op);
+        continue;
+      }
+      open.push_back({op, true});
+      SmallVector<Operation *> operands;
+      for (Value operand : op->getOperands())
+        operands.push_back(operand.getDefiningOp());
+      llvm::stable_sort(operands, [&](Operation *a, Operation *b) {
+        return depth.lookup(a) > depth.lookup(b);
+      });
+      for (Operation *operand : llvm::reverse(operands))
+        open.push_back({operand, false});
+    }
+  }
+
+  Operation *end;
+  DenseMap<Operation *, int> depth; ///< longest path from a source
+  DenseSet<Operation *> placed;
+  SmallVector<Operation *> order;
+};
+
 /// Computes again what the backward needs.
 class Recomputer {
 public:
@@ -238,12 +301,17 @@ private:
 };
 } // namespace
 
+static RecomputeCounts sortAndRecompute(Block &block, Operation *backward) {
+  ForwardOrder(block, backward).apply(block);
+  return Recomputer(block, backward).run();
+}
+
 RecomputeCounts autodiff::recomputeLayers(func::FuncOp function) {
   if (!function.getBody().hasOneBlock())
     return {};
   Block &block = function.getBody().front();
   for (Operation &op : block)
     if (op.hasAttr(names::backward))
-      return Recomputer(block, &op).run();
+      return sortAndRecompute(block, &op);
   return {};
 }

@@ -17,6 +17,9 @@
 // for long, such as an encoder's output.) A segment has a product at least. The
 // last one, whose backward comes first, is not computed again.
 //
+// Before that the forward is sorted, the longest way to an op first, so that an
+// encoder stands before the decoder.
+//
 // Only the ops that the backward needs are repeated: the product that ends a
 // segment, and the reduction behind it, are not. Random numbers are functions
 // of attributes and arguments, so repeated masks are equal.
