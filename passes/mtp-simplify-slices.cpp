@@ -154,14 +154,51 @@ int64_t operandDim(Value operand, Value result, int64_t dim) {
              : -1;
 }
 
+/// The dimension of the data that stands in dimension `dim` of what is looked
+/// up; nothing for a dimension of the indices.
+std::optional<int64_t> lookedUpDim(GatherNdOp op, int64_t dim) {
+  int64_t outer = tensorType(op.getIndices()).getRank() - 1;
+  if (op.getBatchDims() != 0 || dim < outer)
+    return std::nullopt;
+  return dim - outer + shapeOf(op.getIndices()).back();
+}
+
+/// A weight, or the weights of the experts that were chosen.
+bool isWeight(Value value) {
+  if (auto look = value.getDefiningOp<GatherNdOp>())
+    value = look.getData();
+  return bool(value.getDefiningOp<ParameterOp>());
+}
+
+/// The operand of `product` that has dimension `dim` of the result, and where.
+std::pair<unsigned, int64_t> factorOf(MatMulOp product, int64_t dim) {
+  int64_t rank = tensorType(product.getResult()).getRank();
+  bool left = dim == rank - 2;
+  bool transposed =
+      left ? product.getTransposeLhs() : product.getTransposeRhs();
+  return {left ? 0 : 1,
+          tensorType(product->getOperand(left ? 0 : 1)).getRank() -
+              (left == transposed ? 1 : 2)};
+}
+
 /// True if slices of `dim` of `value` can move up to a product with a weight.
 bool comesFromProduct(Value value, int64_t dim) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return false;
-  if (auto product = dyn_cast<MatMulOp>(op))
-    return dim == tensorType(value).getRank() - 1 &&
-           product.getRhs().getDefiningOp<ParameterOp>();
+  if (auto product = dyn_cast<MatMulOp>(op)) {
+    int64_t rank = tensorType(value).getRank();
+    if (tensorType(product.getLhs()).getRank() < 2 ||
+        tensorType(product.getRhs()).getRank() < 2 || dim < rank - 2)
+      return false;
+    auto [operand, at] = factorOf(product, dim);
+    Value factor = product->getOperand(operand);
+    if (auto look = factor.getDefiningOp<GatherNdOp>())
+      return isWeight(factor) && lookedUpDim(look, at);
+    return factor.getDefiningOp<ParameterOp>() != nullptr;
+  }
+  if (auto look = dyn_cast<GatherNdOp>(op))
+    return isWeight(value) && lookedUpDim(look, dim);
   if (auto transpose = dyn_cast<TransposeOp>(op))
     return comesFromProduct(transpose.getInput(), transpose.getPerm()[dim]);
   if (auto reshape = dyn_cast<ReshapeOp>(op)) {
@@ -189,9 +226,12 @@ SmallVector<Value> narrowOperands(PatternRewriter &rewriter, Operation *op,
   SmallVector<Value> operands(op->getOperands());
   Location loc = op->getLoc();
   if (auto product = dyn_cast<MatMulOp>(op)) {
-    int64_t column =
-        tensorType(operands[1]).getRank() - (product.getTransposeRhs() ? 2 : 1);
-    operands[1] = sliceOf(rewriter, loc, operands[1], column, start, size);
+    auto [operand, at] = factorOf(product, dim);
+    operands[operand] =
+        sliceOf(rewriter, loc, operands[operand], at, start, size);
+  } else if (auto look = dyn_cast<GatherNdOp>(op)) {
+    operands[0] = sliceOf(rewriter, loc, operands[0], *lookedUpDim(look, dim),
+                          start, size);
   } else if (auto transpose = dyn_cast<TransposeOp>(op)) {
     operands[0] = sliceOf(rewriter, loc, operands[0], transpose.getPerm()[dim],
                           start, size);
@@ -213,7 +253,7 @@ struct SplitWideOp : RewritePattern {
       : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
   LogicalResult matchAndRewrite(Operation *op,
                                 PatternRewriter &rewriter) const override {
-    if (!isa<MatMulOp, TransposeOp, ReshapeOp>(op) &&
+    if (!isa<MatMulOp, GatherNdOp, TransposeOp, ReshapeOp>(op) &&
         !op->hasTrait<ElementwiseTrait>())
       return failure();
     if (op->use_empty())

@@ -2,6 +2,7 @@
 
 mtp.initializer @qkv.weight : tensor<64x192xf32> {file = "model.onnx", offset = 0 : i64, bytes = 49152 : i64, parameter}
 mtp.initializer @qkv.bias : tensor<192xf32> {file = "model.onnx", offset = 49152 : i64, bytes = 768 : i64, parameter}
+mtp.initializer @experts.weight : tensor<4x48x16xf32> {file = "model.onnx", offset = 49920 : i64, bytes = 12288 : i64, parameter}
 
 // GPT-2's c_attn: three products, three pieces of weight and bias.
 // CHECK-LABEL: func.func @fused_query_key_value_is_split_by_meaning
@@ -46,6 +47,24 @@ func.func @unbound_query_key_value_is_split(%x: tensor<2x8x64xf32>) -> (tensor<2
   %q = mtp.gather %2[%i0] dim 0 : (tensor<3x2x4x8x16xf32>, tensor<i64>) -> tensor<2x4x8x16xf32>
   %v = mtp.gather %2[%i2] dim 0 : (tensor<3x2x4x8x16xf32>, tensor<i64>) -> tensor<2x4x8x16xf32>
   return %q, %v : tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>
+}
+
+// Gate and up of the experts that were chosen.
+// CHECK-LABEL: func.func @experts
+func.func @experts(%x: tensor<6x16x1xf32>, %i: tensor<6x1xi64>) -> (tensor<6x24xf32>, tensor<6x24xf32>) {
+  // CHECK-DAG: %[[G:.*]] = mtp.parameter @experts.weight recipe [#mtp.step<"slice", [1, 0, 24]>] : tensor<4x24x16xf32>
+  // CHECK-DAG: %[[U:.*]] = mtp.parameter @experts.weight recipe [#mtp.step<"slice", [1, 24, 24]>] : tensor<4x24x16xf32>
+  // CHECK-DAG: mtp.gather_nd %[[G]][%arg1]
+  // CHECK-DAG: mtp.gather_nd %[[U]][%arg1]
+  // CHECK-COUNT-2: mtp.matmul {{.*}} -> tensor<6x24x1xf32>
+  // CHECK-NOT: mtp.strided_slice
+  %w = mtp.parameter @experts.weight : tensor<4x48x16xf32>
+  %0 = mtp.gather_nd %w[%i] batch_dims 0 : (tensor<4x48x16xf32>, tensor<6x1xi64>) -> tensor<6x48x16xf32>
+  %1 = mtp.matmul %0, %x : (tensor<6x48x16xf32>, tensor<6x16x1xf32>) -> tensor<6x48x1xf32>
+  %2 = mtp.reshape %1 : (tensor<6x48x1xf32>) -> tensor<6x48xf32>
+  %g = mtp.strided_slice %2 dim 1 start 0 step 1 : (tensor<6x48xf32>) -> tensor<6x24xf32>
+  %u = mtp.strided_slice %2 dim 1 start 24 step 1 : (tensor<6x48xf32>) -> tensor<6x24xf32>
+  return %g, %u : tensor<6x24xf32>, tensor<6x24xf32>
 }
 
 // CHECK-LABEL: func.func @a_whole_use_keeps_the_product_wide
