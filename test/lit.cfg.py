@@ -15,6 +15,8 @@ config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.mtp_build, "test")
 config.environment["PATH"] = os.pathsep.join(
     [os.path.join(config.mtp_build, "bin"), config.llvm_tools, os.environ["PATH"]])
+# No calibration of the user: plans are made with the default costs.
+config.environment["XDG_CONFIG_HOME"] = os.path.join(config.mtp_build, "test", "config")
 # Compiled objects of a test run are kept with the build.
 config.environment["XDG_CACHE_HOME"] = os.path.join(config.mtp_build, "test", "cache")
 for name in ("ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS", "TERM"):

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <fstream>
 #include <numeric>
 
 namespace mtp::plan {
@@ -147,6 +148,27 @@ std::optional<Topology> parseTopology(const std::string &text,
       return std::nullopt;
     }
   return topology;
+}
+
+bool readTopology(std::string &text, std::string &error) {
+  if (text.size() < 6 || text.compare(text.size() - 5, 5, ".json") != 0)
+    return parseTopology(text, error).has_value();
+  std::ifstream stream(text);
+  auto file = nlohmann::json::parse(stream, nullptr, false);
+  if (!stream.is_open() || !file.is_object()) {
+    error = "topology '" + text + "' is no JSON object that can be read";
+    return false;
+  }
+  std::string entries;
+  for (const auto &[key, value] : file.items())
+    entries += (entries.empty() ? "" : ",") + key + ":" +
+               (value.is_string() ? value.get<std::string>() : value.dump());
+  if (!parseTopology(entries, error)) {
+    error = text + ": " + error;
+    return false;
+  }
+  text = entries;
+  return true;
 }
 
 bool applyTopology(Machine &machine, const Topology &topology,

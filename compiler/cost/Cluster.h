@@ -89,6 +89,9 @@ struct Topology {
 };
 std::optional<Topology> parseTopology(const std::string &text,
                                       std::string &error);
+/// The text of --topology: as it is, or, if it ends with .json, from a JSON
+/// object with the same keys, whose values are numbers or texts.
+bool readTopology(std::string &text, std::string &error);
 /// `machine` with the links of `topology`; false and `error` if the mesh has
 /// more ranks than it.
 bool applyTopology(Machine &machine, const Topology &topology,

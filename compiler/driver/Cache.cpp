@@ -151,6 +151,8 @@ Cache::key(const CompileRequest &request, const std::string &modelHash,
               {"pins", pins},
               {"explain", request.explain},
               {"no_raise", request.noRaise},
+              {"topology", request.topology},
+              {"calibration", request.calibration},
               {"train", request.train ? toJson(*request.train) : json()},
               {"gpu_arch", request.gpuArch}};
   std::string text = all.dump(-1, ' ', false, json::error_handler_t::replace);

@@ -3,6 +3,7 @@
 #include "compiler/driver/Compilation.h"
 
 #include "compiler/codegen/ProgramEmitter.h"
+#include "compiler/cost/Target.h"
 #include "compiler/driver/Pipelines.h"
 #include "compiler/driver/PlanReport.h"
 #include "compiler/driver/ResultJson.h"
@@ -243,6 +244,10 @@ bool Compilation::takeTypedModule(
 
 FailureOr<plan::Plan>
 Compilation::makePlan(ArrayRef<std::pair<std::string, int64_t>> axes) {
+  std::string reason;
+  if (!plan::setTarget(request.calibration, request.topology, axes.vec(),
+                       reason))
+    return stages.fail(kUsage, "usage", reason), failure();
   llvm::StringRef text = request.plan;
   if (text.consume_front("random:")) {
     uint64_t seed;

@@ -80,6 +80,8 @@ struct CompileRequest {
   std::string dumpDir;
   std::string cacheDir; ///< "" = the default of the user
   bool noCache = false, noRaise = false;
+  std::string topology;    ///< hosts that plans are made for, as --topology
+  std::string calibration; ///< JSON of what was measured here; "" for defaults
   std::optional<TrainRequest> train; ///< nothing: the forward pass alone
   std::string gpuArch;
   /// Progress: stage name, fraction done; may be empty.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/PlanReport.h"
 
+#include "compiler/cost/Target.h"
 #include "compiler/training/OpMaker.h"
 
 using namespace mlir;
@@ -43,7 +44,8 @@ void mtp::reportPlan(const plan::Plan &plan, bool explain,
                           {"lower_bound_us", known(plan.lowerBound)},
                           {"all_replicated_us", known(plan.allReplicated)},
                           {"megatron_us", known(plan.megatron)},
-                          {"solve_ms", plan.solveMs}};
+                          {"solve_ms", plan.solveMs},
+                          {"costs", plan::targetText()}};
   result.explainJson = plan::explainJson(plan);
   if (explain)
     result.explain = plan::explainText(plan);

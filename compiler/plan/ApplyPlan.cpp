@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- ApplyPlan.cpp - from a plan to a typed module
 //-----------------------===//
+#include "compiler/cost/Target.h"
 #include "compiler/plan/Plan.h"
 
 using namespace mlir;
@@ -133,7 +134,7 @@ LogicalResult applyPlan(ModuleOp module, const Plan &plan) {
   std::vector<std::pair<std::string, int64_t>> links;
   for (const MeshShape::Axis &axis : plan.mesh.axes)
     links.push_back({axis.name(), axis.size});
-  Conversions conversions(plan.mesh, Machine::cpuThreads(links));
+  Conversions conversions(plan.mesh, targetMachine(links));
   auto realization = Realization::of(function, plan, conversions);
   if (failed(realization))
     return failure();

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- ChoosePlan.cpp - the cheapest plan, pins, random plans
 //--------------===//
+#include "compiler/cost/Target.h"
 #include "compiler/plan/Explain.h"
 #include "compiler/plan/Model.h"
 
@@ -47,7 +48,7 @@ static Machine machineOf(const MeshShape &mesh) {
   std::vector<std::pair<std::string, int64_t>> axes;
   for (const MeshShape::Axis &axis : mesh.axes)
     axes.push_back({axis.name(), axis.size});
-  return Machine::cpuThreads(axes);
+  return targetMachine(axes);
 }
 
 //===----------------------------------------------------------------------===//

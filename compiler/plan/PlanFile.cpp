@@ -13,6 +13,7 @@
 // computed anew.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/cost/Target.h"
 #include "compiler/plan/Plan.h"
 
 using namespace mlir;
@@ -287,7 +288,7 @@ FailureOr<Plan> loadPlan(ModuleOp module,
   std::vector<std::pair<std::string, int64_t>> links;
   for (const MeshShape::Axis &axis : plan.mesh.axes)
     links.push_back({axis.name(), axis.size});
-  Conversions conversions(plan.mesh, Machine::cpuThreads(links));
+  Conversions conversions(plan.mesh, targetMachine(links));
   if (failed(describe(function, plan, conversions)))
     return failure();
   return plan;

@@ -139,6 +139,14 @@ TEST(CommandLine, AnArtifactTakesNoCompileOptions) {
   expectRefusal(2, "--check", {"m.mtp", "--check"});
 }
 
+TEST(CommandLine, TopologyIsReadAndRefused) {
+  Parsed parsed = parse(Tool::Run, {"m.onnx", "--topology", "nodes:2,ranks:4"});
+  ASSERT_TRUE(parsed.ok);
+  EXPECT_EQ(parsed.options.compile.topology, "nodes:2,ranks:4");
+  expectRefusal(2, "ranks is missing", {"m.onnx", "--topology", "nodes:2"});
+  expectRefusal(2, "can be read", {"m.onnx", "--topology", "none.json"});
+}
+
 TEST(CommandLine, SimulatorAndCalibrationRunNoModel) {
   Parsed parsed = parse(Tool::Run, {"--simulate", "--cluster", "h100", "--job",
                                     "layers=1", "--mesh", "pp=64,tp=64"});

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/common/CommandLine.h"
 
+#include "compiler/cost/Cluster.h"
 #include "tools/common/LaterOptions.h"
 #include "tools/common/MeshSpec.h"
 #include "tools/common/Text.h"
@@ -76,6 +77,12 @@ static void addCompileOptions(CLI::App &app, Tool tool, Options &options,
       ->type_name("f32|f64|bf16|f16|tf32")
       ->check(
           CLI::IsMember({"f32", "f64", "bf16", "f16", "tf32"}).description(""))
+      ->group(group);
+  app.add_option("--topology", request.topology,
+                 "Hosts and links that the plan is made for: "
+                 "nodes:2,ranks:4[,inner:5G,outer:1G,inner-step:1us,"
+                 "outer-step:20us,launch:2us] or a .json file")
+      ->type_name("TOPOLOGY")
       ->group(group);
   app.add_option("--dim", raw.dims,
                  "Size of a dynamic dimension; several sizes make one program "
@@ -263,6 +270,8 @@ static void finishCompile(Options &options, const RawOptions &raw) {
   CompileRequest &request = options.compile;
   std::string error;
   if (!parseMesh(request.mesh, options.mesh, error))
+    refuse(error);
+  if (!request.topology.empty() && !plan::readTopology(request.topology, error))
     refuse(error);
   finishDims(options, raw);
   if (request.plan.rfind("random:", 0) == 0)

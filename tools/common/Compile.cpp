@@ -5,6 +5,7 @@
 #include "runtime/io/Npz.h"
 #include "tools/common/Terminal.h"
 #include "tools/common/Text.h"
+#include "tools/common/UserCalibration.h"
 
 #include <chrono>
 
@@ -15,8 +16,16 @@ bool mtp::compileModel(const char *tool, const Options &options,
                        CompileResult &result, Report &report, Error &error) {
   if (!compiler.open(error))
     return false;
-  Progress progress(options.quiet);
   CompileRequest shown = request;
+  std::string warning;
+  if (auto calibration = userCalibration(warning))
+    shown.calibration = toJson(*calibration).dump();
+  if (!warning.empty()) {
+    report.addWarning(warning);
+    if (!options.quiet)
+      printWarning(tool, warning);
+  }
+  Progress progress(options.quiet);
   shown.progress = [&](const std::string &stage, double fraction) {
     progress.show("compile: " + stage, fraction);
   };

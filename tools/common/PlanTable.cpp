@@ -114,7 +114,13 @@ static std::vector<PlannedWeight> inModelOrder(const CompileResult &compiled) {
 std::string mtp::planTable(const Artifact &artifact,
                            const CompileResult *compiled) {
   bool planned = compiled && !compiled->weights.empty();
-  return weightTable(planned ? inModelOrder(*compiled) : weightsOf(artifact),
+  std::string costs;
+  if (artifact.plan.is_object())
+    costs = artifact.plan.value("costs", "default");
+  if (costs == "default")
+    costs.clear();
+  return (costs.empty() ? "" : "Costs: " + costs + "\n") +
+         weightTable(planned ? inModelOrder(*compiled) : weightsOf(artifact),
                      artifact.axes.ranks()) +
          collectiveTable(artifact, compiled);
 }

@@ -1,10 +1,13 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/cost/Calibration.h"
+#include "compiler/cost/Cluster.h"
+#include "compiler/cost/Target.h"
 
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 using namespace mtp::plan;
 using nlohmann::json;
@@ -131,6 +134,43 @@ TEST(Calibration, FileIsRefusedWithTheKey) {
     EXPECT_FALSE(parseCalibration(bad, error)) << value.dump();
     EXPECT_FALSE(error.empty());
   }
+}
+
+TEST(Target, IsTheDefaultMachineUntilItIsSet) {
+  MeshAxes mesh = {{"dp", 2}, {"tp", 4}};
+  std::string error;
+  auto cost = [&] { return allReduce(targetMachine(mesh), {0, 1}, 1 << 20); };
+  Time usual = allReduce(Machine::cpuThreads(mesh), {0, 1}, 1 << 20);
+  EXPECT_EQ(cost(), usual);
+  EXPECT_EQ(targetText(), "default");
+  ASSERT_TRUE(setTarget("", "nodes:2,ranks:4", mesh, error)) << error;
+  EXPECT_GT(cost(), usual);
+  EXPECT_EQ(targetText(), "topology nodes:2,ranks:4");
+  ASSERT_TRUE(setTarget(toJson(exact()).dump(), "", mesh, error)) << error;
+  EXPECT_NE(compute(targetMachine(mesh), 1000000, FlopKind::F32),
+            compute(Machine::cpuThreads(mesh), 1000000, FlopKind::F32));
+  EXPECT_EQ(targetText(), "calibration of 2020-02-02 on a processor");
+  // What is refused changes nothing.
+  EXPECT_FALSE(setTarget("", "nodes:1,ranks:4", mesh, error));
+  EXPECT_NE(error.find("8 ranks"), std::string::npos) << error;
+  EXPECT_FALSE(setTarget("{", "", mesh, error));
+  EXPECT_EQ(targetText(), "calibration of 2020-02-02 on a processor");
+  ASSERT_TRUE(setTarget("", "", mesh, error));
+  EXPECT_EQ(cost(), usual);
+}
+
+TEST(Target, TopologyIsReadFromAFile) {
+  std::string path =
+      testing::TempDir() + "mtp-topology-" + std::to_string(getpid()) + ".json";
+  std::ofstream(path) << R"({"nodes": 2, "ranks": 4, "outer": "25G"})";
+  std::string text = path, error;
+  EXPECT_TRUE(readTopology(text, error)) << error;
+  EXPECT_EQ(text, "nodes:2,outer:25G,ranks:4");
+  std::ofstream(path) << "{";
+  text = path;
+  EXPECT_FALSE(readTopology(text, error));
+  EXPECT_NE(error.find(path), std::string::npos) << error;
+  std::filesystem::remove(path);
 }
 
 TEST(Calibration, ADamagedFileIsNamed) {
