@@ -315,6 +315,16 @@ private:
         builder.getNamedAttr(spmd::names::name, builder.getStringAttr(name))));
   }
 
+  Value unscaled(Value gradient) {
+    if (!options.lossScale)
+      return gradient;
+    builder.setInsertionPoint(main.getBody().front().getTerminator());
+    OpMaker make(builder, gradient.getLoc(), invariant);
+    Value scale = scalarArgument(make, main, names::lossScale,
+                                 typeOf(gradient).getElementType());
+    return make.binary<MulOp>(gradient, make.unary<ReciprocalOp>(scale));
+  }
+
   LogicalResult takeResults() {
     std::map<int64_t, Value> gradients;
     for (OpOperand &operand :
@@ -324,7 +334,8 @@ private:
       if (auto piece = dyn_cast_if_present<IntegerAttr>(of)) {
         gradients[piece.getInt()] = operand.get();
       } else if (auto input = dyn_cast_if_present<StringAttr>(of)) {
-        addResult(operand.get(), names::inputGradient + input.getValue());
+        addResult(unscaled(operand.get()),
+                  names::inputGradient + input.getValue());
       } else if (!(options.lossScale &&
                    main.getResultAttr(index, names::loss))) {
         values.push_back(operand.get());

@@ -258,6 +258,41 @@ def memory_follows_the_formulas(runner, folder):
 
 
 #===-----------------------------------------------------------------------===//
+# Sixteen bits
+#===-----------------------------------------------------------------------===//
+
+
+def sixteen_bits_train(runner, folder):
+    """bf16 and f16 products with f32 weights: gradients near those of f64, losses fall."""
+    model, inputs = files("gpt2-ts")
+    exact = runner.train(model, inputs, LOSS, ["--precision", "f64"])
+    for precision, flags, bound in (("bf16", [], 3e-2), ("f16", ["--loss-scale", "1024"], 1e-2),
+                                    ("f16", ["--loss-scale", "dynamic"], 1e-2)):
+        for mesh in ("tp=1", "dp=2,tp=2"):
+            got = runner.train(model, inputs, LOSS, ["--precision", precision, "--mesh", mesh, "--steps", "12", *flags],
+                               parameters=True)
+            finite = np.isfinite(np.array(got.norm, float))
+            if finite[0]:
+                close_gradients(got.gradients, exact.gradients, bound, f"f64 in {precision} on {mesh}")
+            if not got.loss[-1] < got.loss[0] - 1:
+                raise Failure(f"losses {got.loss} in {precision} on {mesh}")
+            if any(value.dtype != np.float32 for value in got.parameters.values()):
+                raise Failure("weights are not kept in f32")
+
+
+def overflow_changes_nothing(runner, folder):
+    """A scale that is too large: all ranks skip the step, a dynamic one recovers."""
+    model, inputs = files("gpt2-ts")
+    for mesh in ("tp=1", "dp=2,tp=2"):
+        flags = ["--precision", "f16", "--mesh", mesh, "--steps", "3"]
+        got = runner.train(model, inputs, LOSS, [*flags, "--loss-scale", "1e12"], parameters=True)
+        if len(set(got.loss)) != 1 or sum("overflowed" in warning for warning in got.report["warnings"]) != 3:
+            raise Failure(f"losses {got.loss}, warnings {got.report['warnings']}")
+        still = runner.train(model, inputs, LOSS, ["--precision", "f64", "--lr", "0"], parameters=True)
+        close(got.parameters, still.parameters, 0, "the file's weights")
+
+
+#===-----------------------------------------------------------------------===//
 # What is refused
 #===-----------------------------------------------------------------------===//
 

@@ -79,7 +79,7 @@ def work_list(options):
     plain = [checks.dropout_masks_depend_on_seed_and_step, checks.micro_batches_make_one_batch,
              checks.optimizers_follow_their_formulas, checks.collectives_are_those_of_the_paper,
              checks.one_reduction_a_parameter, checks.memory_follows_the_formulas, checks.refusals,
-             checks.an_op_without_gradient_is_named, checks.copies_are_named, checks.freezing_and_checking,
+             checks.an_op_without_gradient_is_named, checks.copies_are_named, checks.freezing_and_checking, checks.sixteen_bits_train, checks.overflow_changes_nothing,
              checks.data_files_are_steps]
     work += [(function.__name__.replace("_", " "), function, ()) for function in plain + bugs.CASES + paper.CASES]
     for i, path in enumerate(sorted((checks.HERE / "curves").glob("*.json"))):

@@ -24,7 +24,6 @@ static const LaterOption laterOptions[] = {
     {"--launch", "N", "Start N processes (MPI)", false},
     {"--report", "FILE.html", "Write a report to read", false},
     {"--trace", "FILE", "Write a Perfetto trace", false},
-    {"--loss-scale", "dynamic|X", "For f16", true},
     {"--save", "DIR", "Write a checkpoint", false},
     {"--load", "DIR", "Start from a checkpoint", false},
     {"--checkpoint-every", "N", "Steps between checkpoints", false},

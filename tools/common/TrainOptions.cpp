@@ -26,7 +26,7 @@ double mtp::learningRate(const TrainOptions &options, int64_t step,
 
 struct TrainFlags::Raw {
   bool train = false, sequenceParallel = false;
-  std::string recompute = "none";
+  std::string recompute = "none", lossScale;
   std::string loss, optimizer = "adamw", dropout = "model",
                     schedule = "constant", data;
   std::string rate, momentum, decay, beta1, beta2, eps, clip, warmup, steps,
@@ -83,6 +83,9 @@ static void addProgramFlags(CLI::App &app, auto &raw) {
   option("--recompute", raw.recompute, "none|layers|auto",
          "layers: compute activations again instead of keeping them")
       ->check(CLI::IsMember({"none", "layers", "auto"}).description(""));
+  option("--loss-scale", raw.lossScale, "dynamic|X",
+         "Differentiate the loss times X, for f16; dynamic: 65536, halved when "
+         "a gradient overflows, doubled after 2000 steps");
   many("--freeze", raw.freeze, "GLOB",
        "Parameters that are not trained (repeatable)");
   many("--train-only", raw.trainOnly, "GLOB",
@@ -206,6 +209,13 @@ void TrainFlags::finish(const CLI::App &app, bool isArtifact,
   made.dropout = raw->dropout;
   made.sequenceParallel = raw->sequenceParallel;
   made.recompute = raw->recompute;
+  made.lossScale = !raw->lossScale.empty();
+  options.dynamicScale = raw->lossScale == "dynamic";
+  options.lossScale =
+      options.dynamicScale ? 65536 : number("--loss-scale", raw->lossScale, 1);
+  if (options.lossScale == 0)
+    throw UsageError{
+        "--loss-scale '0': a number above 0, or dynamic, is needed"};
   made.freeze = raw->freeze;
   made.trainOnly = raw->trainOnly;
   made.ties = raw->ties;

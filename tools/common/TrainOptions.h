@@ -24,6 +24,9 @@ struct TrainOptions {
   std::string schedule = "constant"; ///< constant | linear | cosine
   int64_t warmup = 0;                ///< steps
   int64_t steps = 1;
+  /// First loss scale; 1 without scaling. `dynamic`: it adapts.
+  double lossScale = 1;
+  bool dynamicScale = false;
   std::string data; ///< glob of .npz files; "": the inputs, every step
   std::string dumpGrads, dumpParams, dumpInputGrads;
 };

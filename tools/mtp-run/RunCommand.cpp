@@ -172,6 +172,8 @@ bool RunCommand::startReference(std::unique_ptr<Session> &whole, Error &error) {
   request.explain = false;
   if (request.train) {
     request.train->zero = 0;
+    request.train->sequenceParallel = false;
+    request.train->recompute = "none";
     request.train->keepGradients = true;
   }
   if (!describeBatch(request, error))

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mtp-run/Trainer.h"
 
+#include "tools/common/Text.h"
 #include "tools/mtp-run/Inputs.h"
 
 #include <algorithm>
@@ -23,14 +24,15 @@ static HostTensor scalar(DType type, double value) {
 
 void Trainer::addHidden(const Entry &entry, int64_t micro,
                         TensorMap &inputs) const {
-  double t = double(done + 1);
+  double t = double(updates + 1);
   const std::map<std::string, double> values = {
       {"mtp.label_count", double(std::max<int64_t>(terms, 1))},
       {"mtp.step", double(done)},
       {"mtp.micro_batch", double(micro)},
       {"mtp.learning_rate", learningRate(options, done, steps)},
       {"mtp.bias_correction1", 1 - std::pow(facts.beta1, t)},
-      {"mtp.bias_correction2", 1 - std::pow(facts.beta2, t)}};
+      {"mtp.bias_correction2", 1 - std::pow(facts.beta2, t)},
+      {"mtp.loss_scale", scale}};
   for (const Input &input : entry.inputs) {
     if (auto value = values.find(input.name); value != values.end())
       inputs[input.name] = scalar(input.layout.type, value->second);
@@ -60,8 +62,29 @@ bool Trainer::step(const TensorMap &batch, Error &error) {
   losses.push_back(loss);
   norms.push_back(norm);
   times.push_back(milliseconds);
+  adaptScale();
   ++done;
   return true;
+}
+
+void Trainer::adaptScale() {
+  if (!facts.lossScale || std::isfinite(norm)) {
+    ++updates;
+    if (options.dynamicScale && ++sinceOverflow == 2000) {
+      scale *= 2;
+      sinceOverflow = 0;
+    }
+    return;
+  }
+  sinceOverflow = 0;
+  std::string warning = "step " + std::to_string(done + 1) +
+                        ": a gradient overflowed at loss scale " +
+                        numberText(scale, 6) + ", nothing is updated";
+  if (options.dynamicScale)
+    warning += "; the scale is halved";
+  warnings.push_back(warning);
+  if (options.dynamicScale)
+    scale /= 2;
 }
 
 bool Trainer::runEntry(const std::string &name, int64_t micro, TensorMap inputs,

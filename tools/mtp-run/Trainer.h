@@ -17,7 +17,7 @@ public:
   Trainer(Session &session, const TrainingFacts &facts,
           const TrainOptions &options, int64_t steps, int64_t seed)
       : session(session), facts(facts), options(options), steps(steps),
-        seed(seed) {}
+        seed(seed), scale(options.lossScale) {}
 
   /// One step on a whole batch.
   bool step(const TensorMap &batch, Error &error);
@@ -36,14 +36,19 @@ private:
   bool runEntry(const std::string &name, int64_t micro, TensorMap inputs,
                 Error &error);
   void addCounts();
+  /// A step whose gradients overflowed has changed nothing; torch's GradScaler
+  /// halves the scale then, and doubles it after 2000 steps without.
+  void adaptScale();
 
   Session &session;
   const TrainingFacts &facts;
   const TrainOptions &options;
   int64_t steps, seed;
-  int64_t done = 0;  ///< steps
-  int64_t terms = 0; ///< of the mean, in this step
-  double milliseconds = 0, loss = 0, norm = 0;
+  int64_t done = 0;    ///< steps
+  int64_t updates = 0; ///< steps that did not overflow
+  int64_t terms = 0;   ///< of the mean, in this step
+  double milliseconds = 0, loss = 0, norm = 0, scale = 1;
+  int64_t sinceOverflow = 0; ///< steps
 };
 
 } // namespace mtp
