@@ -47,44 +47,61 @@ void Rank::runKernel(const Step &step) {
   });
 }
 
+/// A step that is no border of a loop.
+void Rank::perform(const Step &step) {
+  std::string error;
+  switch (step.kind) {
+  case Instruction::Kind::Kernel:
+    if (step.count > 0)
+      runKernel(step);
+    return;
+  case Instruction::Kind::Library:
+    if (!step.library->run(&abi, step.buffers.data(), error))
+      failInput(step.what + ": " + error);
+    return;
+  case Instruction::Kind::Start:
+    comm->start(step.index, step.buffers[0], step.buffers[1]);
+    return;
+  default:
+    comm->done(step.index);
+  }
+}
+
 void Rank::execute(Program &program) {
   std::vector<int64_t> left; // trips of open loops
-  std::string error;
   for (size_t i = 0; i < program.steps.size(); ++i) {
-    const Step &step = program.steps[i];
+    Step &step = program.steps[i];
     world.crew->note(index, &step.what);
     world.crew->checkStopped();
-    switch (step.kind) {
-    case Instruction::Kind::Kernel:
-      if (step.count > 0)
-        runKernel(step);
-      break;
-    case Instruction::Kind::Library:
-      if (!step.library->run(&abi, step.buffers.data(), error))
-        failInput(step.what + ": " + error);
-      break;
-    case Instruction::Kind::Start:
-      comm->start(step.index, step.buffers[0], step.buffers[1]);
-      break;
-    case Instruction::Kind::Done:
-      comm->done(step.index);
-      break;
-    case Instruction::Kind::LoopBegin:
+    if (step.kind == Instruction::Kind::LoopBegin) {
       if (step.count == 0)
         i = step.other;
       else
         left.push_back(step.count);
-      break;
-    case Instruction::Kind::LoopEnd:
+    } else if (step.kind == Instruction::Kind::LoopEnd) {
       if (--left.back() > 0)
         i = step.other;
       else
         left.pop_back();
-      break;
+    } else if (world.options.profile) {
+      auto begin = std::chrono::steady_clock::now();
+      perform(step);
+      step.seconds += std::chrono::duration<double>(
+                          std::chrono::steady_clock::now() - begin)
+                          .count();
+    } else {
+      perform(step);
     }
   }
   // Who asked for this step may be gone.
   world.crew->checkStopped();
+}
+
+std::vector<double> Rank::stepSeconds(int entry) const {
+  std::vector<double> seconds;
+  for (const Step &step : programs[entry].steps)
+    seconds.push_back(step.seconds);
+  return seconds;
 }
 
 void Rank::setInputs(int entry, const std::vector<const HostTensor *> &inputs) {

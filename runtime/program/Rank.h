@@ -40,6 +40,9 @@ public:
   /// Of ranks whose blocks are summed the first gets it, others zero.
   void writeStored(int64_t parameter, const HostTensor &whole);
 
+  /// Seconds of each step of an entry's program so far, if times are taken.
+  std::vector<double> stepSeconds(int entry) const;
+
   int64_t arenaBytes() const { return arenaPassed; }
   int64_t libraryBytes() const;
   Communicator &communicator() { return *comm; }
@@ -55,6 +58,7 @@ private:
     LibraryKernel *library = nullptr;
     std::vector<char *> buffers;
     std::string what; ///< "kernel 'name'"
+    double seconds = 0;
   };
   struct Program {
     std::vector<Step> steps;
@@ -71,6 +75,7 @@ private:
   char *address(Program &program, const BufferRef &ref);
   void runKernel(const Step &step);
   void execute(Program &program);
+  void perform(const Step &step);
 
   World &world;
   const Artifact &artifact;

@@ -24,6 +24,7 @@ struct WorldOptions {
   bool spin = false;
   bool poison = false;
   bool checkSources = true;
+  bool profile = false; ///< take the time of every step of a program
   int64_t seed = 0;
 };
 

@@ -65,6 +65,9 @@ public:
   bool bench(const TensorMap &inputs, double seconds, StepTimes &times,
              Error &error) override;
   double lastStepMs() const override { return slowest; }
+  std::vector<double> stepSeconds(int entry, int rank) const override {
+    return threads.rank(rank).stepSeconds(entry);
+  }
   std::vector<SiteCount> counters() const override;
   int64_t arenaBytesPerRank() const override {
     return threads.rank(0).arenaBytes();
@@ -319,6 +322,7 @@ std::unique_ptr<Session> Session::create(Artifact artifact,
   settings.poison = options.poison;
   settings.checkSources = options.checkSources;
   settings.seed = options.seed;
+  settings.profile = options.profile;
   try {
     auto session = std::make_unique<ThreadSession>(
         std::make_shared<World>(std::move(artifact), settings));

@@ -42,6 +42,7 @@ struct SessionOptions {
   /// Compare weights with the hashes in the artifact; without need if the same
   /// process has just compiled it.
   bool checkSources = true;
+  bool profile = false; ///< take times for stepSeconds()
 };
 
 /// Counted by the runtime while it runs, one entry a collective site of the
@@ -122,6 +123,9 @@ public:
 
   /// Milliseconds of the slowest rank in the last step.
   virtual double lastStepMs() const = 0;
+  /// Seconds that rank `rank` has spent so far in each instruction of entry
+  /// `entry`; zeros without SessionOptions::profile.
+  virtual std::vector<double> stepSeconds(int entry, int rank) const = 0;
   /// What was counted during the last step.
   virtual std::vector<SiteCount> counters() const = 0;
   /// What the runtime passed to its allocator for the arena of a rank.
