@@ -68,6 +68,8 @@ whole() { # name, command...
 lit() { lit-22 -sv --xunit-xml-output="$results/lit.xml" build/test; }
 
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1
+# No calibration of the user: plans are made with the default costs.
+export XDG_CONFIG_HOME=$root/build/test/config
 export TSAN_OPTIONS=suppressions=$root/scripts/tsan.supp
 step sources "$python" scripts/check_sources.py --junit "$results/sources.xml"
 step unit unit build unit
