@@ -30,7 +30,10 @@ public:
   }
 
   void run() {
-    for (bool any = true; any;) {
+    // Later rounds find little.
+    constexpr int mostRounds = 4;
+    bool any = true;
+    for (int round = 0; any && round < mostRounds; ++round) {
       any = false;
       for (int v : sequence) {
         if (!changed[v])
@@ -99,7 +102,7 @@ private:
       any = true;
     }
     // Beyond so many the comparison costs more than it saves.
-    constexpr size_t most = 1024;
+    constexpr size_t most = 384;
     if (legal.size() > most)
       return any;
     for (int y : std::vector<int>(legal.rbegin(), legal.rend()))
