@@ -185,6 +185,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help="with --full: of the first random plan")
     parser.add_argument("--all", action="store_true", help="every combination")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth case")
+    parser.add_argument("--skip", type=int, default=0, metavar="N", help="not the first N cases")
     parser.add_argument("--filter", default="", help="only cases whose name contains this")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=300)
@@ -204,7 +205,7 @@ def main():
         work += [(f"{model} is refused", runner.check_refused, (model,)) for model in case_list.REFUSED]
         work += [(f"{model} tp=2 is minimal", runner.check_minimal, (model,))
                  for model in case_list.models() if has_heads_for_two_ranks(model)]
-        work = [item for item in work if options.filter in item[0]][::options.every]
+        work = [item for item in work if options.filter in item[0]][options.skip::options.every]
         results = []
 
         def one(item):
