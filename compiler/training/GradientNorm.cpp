@@ -53,8 +53,8 @@ FailureOr<Value> training::emitNorm(OpMaker &make, ArrayRef<Value> gradients,
   std::map<std::vector<int>, Value> sums;
   std::vector<int> used;
   for (Value gradient : gradients) {
-    FailureOr<Layout> layout =
-        toLayout(gradient.getDefiningOp(), typeOf(gradient), mesh);
+    FailureOr<Layout> layout = toLayout(
+        gradient.getParentRegion()->getParentOp(), typeOf(gradient), mesh);
     if (failed(layout))
       return failure();
     std::vector<int> cut = cuttingAxes(*layout);

@@ -55,6 +55,8 @@ public:
 
   /// Bytes of the gradients of a rank.
   int64_t gradientBytes() const { return bytes; }
+  /// Reductions that were results, for which there are others now.
+  ArrayRef<Operation *> replacedReductions() const { return replaced; }
 
 private:
   //===--------------------------------------------------------------------===//
@@ -96,7 +98,7 @@ private:
 
   int64_t localBytes(Value value) {
     RankedTensorType type = typeOf(value);
-    FailureOr<Layout> layout = toLayout(value.getDefiningOp(), type, mesh);
+    FailureOr<Layout> layout = toLayout(function, type, mesh);
     int64_t all = succeeded(layout) ? type.getElementTypeBitWidth() / 8 : 0;
     for (int64_t extent : succeeded(layout)
                               ? layout->localShape(type.getShape(), mesh)
@@ -117,8 +119,7 @@ private:
 
   /// The layout of `value` with the ZeRO axis, nothing if it stays.
   std::optional<Layout> cut(Value value) {
-    FailureOr<Layout> layout =
-        toLayout(value.getDefiningOp(), typeOf(value), mesh);
+    FailureOr<Layout> layout = toLayout(function, typeOf(value), mesh);
     if (failed(layout) || axis < 0)
       return std::nullopt;
     return cutOverAxis(*layout, typeOf(value).getShape(), axis, mesh);
@@ -160,6 +161,7 @@ private:
       copyPhase(reduce, value);
     }
     piece.gradient = value;
+    replaced.push_back(reduce);
     return success();
   }
 
@@ -266,6 +268,7 @@ private:
   OpMaker make;
   int axis = -1;
   int64_t bytes = 0;
+  SmallVector<Operation *> replaced;
   Type element;
   Value trueNorm, finite, factor, unscale, rate, decay, stepSize,
       rootCorrection;
@@ -305,6 +308,10 @@ public:
       addResult(norm, names::gradNorm);
       setResults(updater, values, attrs);
     }
+    llvm::append_range(moved, update.replacedReductions());
+    for (Operation *reduction : moved)
+      if (reduction->use_empty())
+        reduction->erase();
     return success();
   }
 
@@ -397,6 +404,7 @@ private:
         Operation *clone = inUpdate.clone(*reduce);
         clone->setOperand(0, sum);
         sum = clone->getResult(0);
+        moved.push_back(reduce);
       }
       piece = {parameter, sum};
     }
@@ -417,7 +425,8 @@ private:
   const OptimizerOptions &options;
   OpBuilder builder;
   std::vector<Trained> pieces;
-  SmallVector<Value> values; ///< results that remain
+  SmallVector<Operation *> moved; ///< reductions that stand elsewhere now
+  SmallVector<Value> values;      ///< results that remain
   SmallVector<DictionaryAttr> attrs;
 };
 
