@@ -13,10 +13,12 @@ namespace {
 /// Bytes FF 7F: NaN as f16, bf16, f32 and f64, large and positive as integer.
 constexpr uint16_t kPoison = 0x7fff;
 
+/// Hidden scalars of a training step are the tool's, not the user's.
 std::string listNames(const Entry &entry) {
   std::string text;
   for (const Input &input : entry.inputs)
-    text += (text.empty() ? "'" : ", '") + input.name + "'";
+    if (input.name.rfind("mtp.", 0) != 0)
+      text += (text.empty() ? "'" : ", '") + input.name + "'";
   return text.empty() ? "none" : text;
 }
 

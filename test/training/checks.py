@@ -5,6 +5,8 @@ optimizers against numpy, collectives, memory, what is refused."""
 
 import json
 import math
+import subprocess
+from pathlib import Path
 
 import numpy as np
 from training import HERE, MODELS, Failure, Graph, close, close_gradients, near, save_inputs
@@ -219,7 +221,8 @@ def collectives_are_those_of_the_paper(runner, folder):
     if {site["kind"] for site in large} != {"all_reduce"} or count != {"forward": 5, "backward": 5}:
         raise Failure(f"{count} of {sorted({site['kind'] for site in large})}")
     for site in sites:
-        if site["count"] != site["predicted_count"] or site["bytes"] != site["predicted_bytes"]:
+        # Sums of gradients that are taken together were predicted one by one.
+        if site["count"] > site["predicted_count"] or site["bytes"] != site["predicted_bytes"]:
             raise Failure(f"{site['op']} at {site['node']} was predicted otherwise")
 
 
@@ -389,6 +392,33 @@ def freezing_and_checking(runner, folder):
     checked = runner.train(model, inputs, LOSS, ["--mesh", "dp=2,tp=2", "--precision", "f64", "--steps", "3", "--check"])
     if len(checked.report["check"]) != 2 * len(checked.gradients):
         raise Failure(f"{len(checked.report['check'])} tensors were compared")
+
+
+def artifacts_train(runner, folder):
+    """A training step from mtp-compile is that of the model; 32-bit labels will do; outputs on request."""
+    model, inputs = files("gpt2-ts")
+    flags = ["--mesh", "tp=2", "--precision", "f64"]
+    artifact = folder / "step.mtp"
+    compiler = Path(runner.mtp_run).with_name("mtp-compile")
+    done = subprocess.run([compiler, model, "-o", artifact, "--quiet", "--train", "--loss", LOSS, *flags],
+                          capture_output=True, text=True)
+    if done.returncode:
+        raise Failure(f"mtp-compile: exit {done.returncode}: {done.stderr[-500:]}")
+    labels = save_inputs(folder / "narrow.npz", labels=np.load(inputs[1])["labels"].astype(np.int32))
+    outputs, report = folder / "outputs.npz", folder / "report.json"
+    run = [runner.mtp_run, artifact, "--quiet", "--json", report, "--inputs", inputs[0], "--inputs", labels]
+    for more, code in ((["--train", "--steps", "4"], 0), ([], 2), (["--train", "--outputs", outputs], 2)):
+        done = subprocess.run([*run, *more], capture_output=True, text=True)
+        if done.returncode != code:
+            raise Failure(f"{more}: exit {done.returncode} instead of {code}: {done.stderr[-500:]}")
+        if code == 0:
+            loss = json.loads(report.read_text())["loss"]
+    whole = runner.train(model, [inputs[0], labels], LOSS, [*flags, "--steps", "4", "--outputs", outputs], gradients=False)
+    near(loss, whole.loss, 0, "losses of the artifact")
+    first = runner.train(model, inputs, LOSS, [*flags, "--outputs", outputs], gradients=False)
+    near(first.loss, whole.loss[:1], 0, "loss with 64-bit labels")
+    golden = np.load(MODELS / "gpt2-ts" / "outputs64.npz")["logits"]
+    near(np.load(outputs)["logits"], golden, 1e-6, "logits")
 
 
 def data_files_are_steps(runner, folder):

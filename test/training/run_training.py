@@ -80,7 +80,7 @@ def work_list(options):
              checks.optimizers_follow_their_formulas, checks.collectives_are_those_of_the_paper,
              checks.one_reduction_a_parameter, checks.memory_follows_the_formulas, checks.refusals,
              checks.an_op_without_gradient_is_named, checks.copies_are_named, checks.freezing_and_checking, checks.sixteen_bits_train, checks.overflow_changes_nothing,
-             checks.data_files_are_steps]
+             checks.data_files_are_steps, checks.artifacts_train]
     work += [(function.__name__.replace("_", " "), function, ()) for function in plain + bugs.CASES + paper.CASES]
     for i, path in enumerate(sorted((checks.HERE / "curves").glob("*.json"))):
         mesh = cases.MESHES[i % len(cases.MESHES)]

@@ -443,8 +443,11 @@ bool mtp::parseCommandLine(Tool tool, int argc, const char *const *argv,
     finishModel(tool, app, options);
     raw.train.finish(app, options.isArtifact, options.training,
                      options.compile.train);
-    if (options.check && options.compile.train)
-      options.compile.train->keepGradients = true;
+    if (options.compile.train) {
+      options.compile.train->keepGradients |= options.check;
+      options.compile.train->keepOutputs =
+          !options.outputs.empty() || !options.outputDirectory.empty();
+    }
     return true;
   } catch (const CLI::CallForHelp &) {
     options.help = true;

@@ -42,6 +42,14 @@ static bool compileArtifact(const Options &options, Report &report,
              {}};
     return false;
   }
+  if (options.compile.train && combinations.size() > 1) {
+    error = {kUsage,
+             "usage",
+             "--dim gives several sizes, but a training step has its own "
+             "parameters: compile one of them",
+             {}};
+    return false;
+  }
   CompilerLibrary compiler;
   CompileResult first;
   std::vector<Artifact> artifacts;

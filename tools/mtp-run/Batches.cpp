@@ -31,6 +31,7 @@ bool mtp::readFacts(const Artifact &artifact, TrainingFacts &facts,
     training.at("accumulate").get_to(facts.accumulate);
     training.at("classes").get_to(facts.classes);
     training.at("keep_gradients").get_to(facts.keepGradients);
+    training.at("keep_outputs").get_to(facts.keepOutputs);
     training.at("loss_scale").get_to(facts.lossScale);
     training.at("input_gradients").get_to(facts.inputGradients);
   } catch (const nlohmann::json::exception &) {

@@ -22,7 +22,8 @@ struct TrainingFacts {
   double beta1 = 0, beta2 = 0, eps = 0;
   int64_t accumulate = 1;
   int64_t classes = 0; ///< of a cross entropy
-  bool keepGradients = false, inputGradients = false, lossScale = false;
+  bool keepGradients = false, inputGradients = false, lossScale = false,
+       keepOutputs = false;
 };
 /// False and `error` if the artifact was not compiled for training.
 bool readFacts(const Artifact &artifact, TrainingFacts &facts, Error &error);

@@ -73,7 +73,16 @@ bool RunCommand::loadArtifact(Error &error) {
                  : chooseArtifact(programs, inputs, reason);
   if (chosen >= 0) {
     artifact = std::move(programs[size_t(chosen)]);
-    return true;
+    bool trains =
+        artifact.plan.is_object() && artifact.plan.contains("training");
+    if (trains == options.training.train)
+      return true;
+    error = {kUsage,
+             "usage",
+             options.model + (trains ? " is a training step: give --train"
+                                     : " was not compiled for training"),
+             {}};
+    return false;
   }
   error = {kBadInput, "artifact", options.model + ": " + reason, {}};
   return false;

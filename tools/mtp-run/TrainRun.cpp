@@ -39,11 +39,18 @@ bool RunCommand::train(Error &error) {
   if (!startSession(error) || !readFacts(session->artifact(), facts, error))
     return false;
   const TrainOptions &training = options.training;
-  bool wants = !training.dumpGrads.empty() && !facts.keepGradients;
-  if (wants || (!training.dumpInputGrads.empty() && !facts.inputGradients)) {
+  bool wantsOutputs =
+      !options.outputs.empty() || !options.outputDirectory.empty();
+  const char *missing =
+      !training.dumpGrads.empty() && !facts.keepGradients ? "--dump-grads"
+      : !training.dumpInputGrads.empty() && !facts.inputGradients
+          ? "--dump-input-grads"
+      : wantsOutputs && !facts.keepOutputs ? "--outputs"
+                                           : nullptr;
+  if (missing) {
     error = {kUsage,
              "usage",
-             std::string(wants ? "--dump-grads" : "--dump-input-grads") +
+             std::string(missing) +
                  ": the artifact does not keep them; give the model itself",
              {}};
     return false;
@@ -146,7 +153,12 @@ bool RunCommand::writeTraining(Trainer &trainer, Error &error) {
   if ((options.check || !training.dumpParams.empty()) &&
       !session->readParameters(trained, error))
     return false;
-  return (training.dumpGrads.empty() ||
+  outputs = std::move(trainer.outputs);
+  return (options.outputs.empty() ||
+          writeNpz(options.outputs, outputs, error)) &&
+         (options.outputDirectory.empty() ||
+          writeOutputDirectory(options.outputDirectory, outputs, error)) &&
+         (training.dumpGrads.empty() ||
           writeNpz(training.dumpGrads, gradients, error)) &&
          (training.dumpParams.empty() ||
           writeNpz(training.dumpParams, trained, error)) &&

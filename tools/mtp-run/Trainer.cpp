@@ -53,6 +53,7 @@ bool Trainer::step(const TensorMap &batch, Error &error) {
                        ": every label is ignored, the loss and all gradients "
                        "are 0");
   counts.clear();
+  outputs.clear();
   milliseconds = loss = norm = 0;
   for (size_t i = 0; i < micro.size(); ++i)
     if (!runEntry("main", int64_t(i), std::move(micro[i]), error))
@@ -101,22 +102,40 @@ bool Trainer::runEntry(const std::string &name, int64_t micro, TensorMap inputs,
   }
   inputs = widened(inputs, *entry);
   addHidden(*entry, micro, inputs);
-  TensorMap outputs;
-  if (!session.run(name, inputs, outputs, error))
+  widenLabels(*entry, inputs);
+  TensorMap results;
+  if (!session.run(name, inputs, results, error))
     return false;
   milliseconds += session.lastStepMs();
   addCounts();
-  static const std::string prefix = "mtp.input_gradient:";
-  for (auto &[output, tensor] : outputs) {
-    if (output == "mtp.loss")
-      loss += tensor.valueAt(0);
-    else if (output == "mtp.grad_norm")
-      norm = tensor.valueAt(0);
-    else if (output.rfind(prefix, 0) == 0 && done == 0)
-      appendRows(inputGradients[output.substr(prefix.size())],
-                 std::move(tensor));
-  }
+  takeOutputs(results);
   return true;
+}
+
+void Trainer::takeOutputs(TensorMap &results) {
+  static const std::string prefix = "mtp.input_gradient:";
+  for (auto &[name, tensor] : results) {
+    if (name == "mtp.loss")
+      loss += tensor.valueAt(0);
+    else if (name == "mtp.grad_norm")
+      norm = tensor.valueAt(0);
+    else if (name.rfind(prefix, 0) != 0)
+      appendRows(outputs[name], std::move(tensor));
+    else if (done == 0)
+      appendRows(inputGradients[name.substr(prefix.size())], std::move(tensor));
+  }
+}
+
+void Trainer::widenLabels(const Entry &entry, TensorMap &inputs) const {
+  auto given = inputs.find(facts.loss.labels);
+  for (const Input &input : entry.inputs)
+    if (given != inputs.end() && input.name == given->first &&
+        input.layout.type == DType::I64 && given->second.type == DType::I32) {
+      HostTensor wide(DType::I64, given->second.shape);
+      for (int64_t i = 0, e = wide.elements(); i < e; ++i)
+        wide.as<int64_t>()[i] = given->second.as<int32_t>()[i];
+      given->second = std::move(wide);
+    }
 }
 
 void Trainer::addCounts() {

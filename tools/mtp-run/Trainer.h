@@ -27,7 +27,8 @@ public:
 
   std::vector<double> losses, norms, times; ///< a step; milliseconds
   TensorMap inputGradients;                 ///< of the first step, by input
-  std::vector<SiteCount> counts;            ///< of the last step
+  TensorMap outputs; ///< of the model in the last step, before its update
+  std::vector<SiteCount> counts; ///< of the last step
   std::vector<std::string> warnings;
 
 private:
@@ -36,6 +37,9 @@ private:
   bool runEntry(const std::string &name, int64_t micro, TensorMap inputs,
                 Error &error);
   void addCounts();
+  void takeOutputs(TensorMap &results);
+  /// Labels of 32 bits for a program that takes 64.
+  void widenLabels(const Entry &entry, TensorMap &inputs) const;
   /// A step whose gradients overflowed has changed nothing; torch's GradScaler
   /// halves the scale then, and doubles it after 2000 steps without.
   void adaptScale();
