@@ -162,6 +162,34 @@ def SpmdFuse : Pass<"spmd-fuse", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mtp::spmd::SpmdDialect"];
 }
 
+def SpmdBucketCollectives : Pass<"spmd-bucket-collectives", "::mlir::ModuleOp"> {
+  let summary = "Take sums of gradients over the same ranks together.";
+  let description = [{
+    All-reduces of the backward pass or of the update on the same axes, of the
+    same element type, whose results nothing reads before the last of them, become
+    one for each `limit` bytes. The values that it takes are written one after the
+    other in memory, so that joining and parting them moves nothing. The
+    prediction of the one is the sum of its parts'.
+
+    ```mlir
+    %3 = spmd.all_reduce %0 ["dp"] sum for "reduce_from" in "backward" : tensor<4x2xf32> to tensor<4x2xf32>
+    %4 = spmd.all_reduce %1 ["dp"] sum for "reduce_from" in "backward" : tensor<3xf32> to tensor<3xf32>
+    ```
+    becomes
+    ```mlir
+    %2 = mtp.reshape %0 : (tensor<4x2xf32>) -> tensor<8xf32>
+    %3 = mtp.concat dim 0 %2, %1 : (tensor<8xf32>, tensor<3xf32>) -> tensor<11xf32>
+    %4 = spmd.all_reduce %3 ["dp"] sum for "reduce_from" in "backward" : tensor<11xf32> to tensor<11xf32>
+    %5 = mtp.strided_slice %4 dim 0 start 0 step 1 : (tensor<11xf32>) -> tensor<8xf32>
+    %6 = mtp.reshape %5 : (tensor<8xf32>) -> tensor<4x2xf32>
+    %7 = mtp.strided_slice %4 dim 0 start 8 step 1 : (tensor<11xf32>) -> tensor<3xf32>
+    ```
+  }];
+  let options = [Option<"limit", "limit", "int64_t", "16 << 20",
+                        "Bytes of a bucket; a larger value stays alone">];
+  let dependentDialects = ["::mtp::spmd::SpmdDialect"];
+}
+
 def SpmdLowerKernels : Pass<"spmd-lower-kernels", "::mlir::ModuleOp"> {
   let summary = "Replace the program by the code of its kernels.";
   let description = [{

@@ -13,6 +13,64 @@ Value mtp::aliasedOperand(Operation *op) {
                                                        : Value();
 }
 
+/// True if `dim` has nothing but single positions around it.
+static bool isOutermost(RankedTensorType type, int64_t dim) {
+  return llvm::all_of(type.getShape().take_front(dim),
+                      [](int64_t size) { return size == 1; });
+}
+
+std::pair<Value, int64_t> mtp::slicedOperand(Operation *op) {
+  auto slice = dyn_cast<StridedSliceOp>(op);
+  if (!slice || slice.getStep() != 1 ||
+      !isOutermost(slice.getInput().getType(), slice.getDim()))
+    return {};
+  auto type = cast<RankedTensorType>(slice.getInput().getType());
+  int64_t extent = type.getDimSize(slice.getDim());
+  int64_t row = extent ? bytesOf(type) / extent : 0;
+  return {slice.getInput(), slice.getStart() * row};
+}
+
+bool mtp::joinsInPlace(Operation *op) {
+  auto concat = dyn_cast<ConcatOp>(op);
+  return concat && concat->hasOneUse() &&
+         isa<spmd::AllReduceOp>(*concat->user_begin()) &&
+         isOutermost(concat.getType(), concat.getDim());
+}
+
+/// The value that an op writes and `value` is, under another shape perhaps.
+static Value writtenRoot(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    Value aliased = aliasedOperand(op);
+    if (!aliased)
+      return isWritten(value) && !slicedOperand(op).first && !joinsInPlace(op)
+                 ? value
+                 : Value();
+    value = aliased;
+  }
+  return {};
+}
+
+bool mtp::canLieInConcat(OpOperand &operand) {
+  Value root = writtenRoot(operand.get());
+  if (!root)
+    return false;
+  // All that reads the value under any shape: no output or store of its own,
+  // no other concat, no transpose that could be the writer's.
+  SmallVector<Value> aliases{root};
+  while (!aliases.empty()) {
+    for (OpOperand &use : aliases.pop_back_val().getUses()) {
+      Operation *user = use.getOwner();
+      if (&use != &operand &&
+          (isa<func::ReturnOp, spmd::StoreOp, TransposeOp>(user) ||
+           joinsInPlace(user)))
+        return false;
+      if (aliasedOperand(user))
+        aliases.push_back(user->getResult(0));
+    }
+  }
+  return true;
+}
+
 bool mtp::isWritten(Value value) {
   Operation *op = value.getDefiningOp();
   return op && !isa<spmd::ParameterOp, spmd::RankValueOp, ConstantOp>(op);
@@ -25,6 +83,7 @@ bool mtp::isWritten(Value value) {
 BufferPlan::BufferPlan(func::FuncOp func, Unplaced) {
   mlir::Block &block = func.getBody().front();
   foldAliases(block);
+  foldConcats(block);
   foldTransposes(block);
   findLives(block);
   reduceInPlace(block);
@@ -44,6 +103,15 @@ Value BufferPlan::home(Value value) const {
   return value;
 }
 
+int64_t BufferPlan::offset(Value value) const {
+  int64_t sum = 0;
+  for (auto it = views.find(value); it != views.end(); it = views.find(value)) {
+    sum += it->second.offset;
+    value = it->second.of;
+  }
+  return sum;
+}
+
 ArrayRef<int64_t> BufferPlan::strides(Value value) const {
   auto it = views.find(value);
   return it == views.end() ? ArrayRef<int64_t>()
@@ -51,11 +119,29 @@ ArrayRef<int64_t> BufferPlan::strides(Value value) const {
 }
 
 void BufferPlan::foldAliases(mlir::Block &block) {
-  for (Operation &op : block)
-    if (Value operand = aliasedOperand(&op)) {
-      views[op.getResult(0)] = {operand, {}};
-      folded.insert(&op);
+  for (Operation &op : block) {
+    auto [operand, offset] = slicedOperand(&op);
+    if (Value same = aliasedOperand(&op))
+      operand = same;
+    if (!operand)
+      continue;
+    views[op.getResult(0)] = {operand, {}, offset};
+    folded.insert(&op);
+  }
+}
+
+/// Values that a collective takes together are written one after the other.
+void BufferPlan::foldConcats(mlir::Block &block) {
+  for (Operation &op : block) {
+    if (!joinsInPlace(&op))
+      continue;
+    int64_t offset = 0;
+    for (Value operand : op.getOperands()) {
+      views[home(operand)] = {op.getResult(0), {}, offset};
+      offset += bytesOf(operand.getType());
     }
+    folded.insert(&op);
+  }
 }
 
 namespace {
@@ -127,7 +213,7 @@ void BufferPlan::foldTransposes(mlir::Block &block) {
       SmallVector<int64_t> source = rowMajor(transposition->from), strides;
       for (int64_t dim : perm)
         strides.push_back(source[dim]);
-      views[result] = {input, strides};
+      views[result] = {input, strides, 0};
       folded.insert(&op);
       continue;
     }
@@ -146,7 +232,7 @@ void BufferPlan::foldTransposes(mlir::Block &block) {
       shape.push_back(transposition->from[dim]);
     for (auto [dim, stride] : llvm::enumerate(rowMajor(shape)))
       strides[perm[dim]] = stride;
-    views[input] = {result, strides};
+    views[input] = {result, strides, 0};
     folded.insert(&op);
   }
 }
@@ -185,14 +271,15 @@ void BufferPlan::reduceInPlace(mlir::Block &block) {
     Value input = op.getOperand(0), result = op.getResult(0),
           from = home(input);
     if (!isWritten(from) || !strides(input).empty() ||
-        lives[from].second != now)
+        bytesOf(from.getType()) != bytesOf(result.getType()) ||
+        views.contains(result) || lives[from].second != now)
       continue;
     // The operand's home may not be an output of its own.
     if (llvm::any_of(terminator->getOperands(),
                      [&](Value output) { return home(output) == from; }))
       continue;
     lives[from].second = lives[result].second;
-    views[result] = {input, {}};
+    views[result] = {input, {}, 0};
   }
 }
 

@@ -13,6 +13,9 @@
 //   %r = mtp.reshape %z                      home %z
 //   %a = spmd.all_reduce %z                  home %z, if %z is not read
 //   afterwards
+//   %b = mtp.strided_slice %a dim 0 ...      home of %a, at an offset
+//   %c = mtp.concat dim 0 %x, %y             home %c, of %x and %y too, if a
+//   sum %d = spmd.all_reduce %c                  over ranks reads it
 //
 // Homes that an op of the program writes are owned: they lie in the arena, in
 // an output if the function returns them, or in the block of a parameter if an
@@ -46,6 +49,8 @@ public:
 
   /// The value whose bytes `value` shares.
   mlir::Value home(mlir::Value value) const;
+  /// Where `value` begins in its home, in bytes.
+  int64_t offset(mlir::Value value) const;
   /// Element strides of `value` in its home; empty if it is row-major.
   llvm::ArrayRef<int64_t> strides(mlir::Value value) const;
   /// Arena or output of an owned home; nothing for others.
@@ -64,11 +69,13 @@ private:
   struct View {
     mlir::Value of;
     llvm::SmallVector<int64_t> strides;
+    int64_t offset = 0; ///< bytes
   };
   struct Unplaced {};
   /// Homes and lives only.
   BufferPlan(mlir::func::FuncOp func, Unplaced);
   void foldAliases(mlir::Block &block);
+  void foldConcats(mlir::Block &block);
   void foldTransposes(mlir::Block &block);
   void reduceInPlace(mlir::Block &block);
   void placeHomes(mlir::Block &block);
@@ -85,6 +92,15 @@ private:
 
 /// The operand whose bytes the op's result is, or null.
 mlir::Value aliasedOperand(mlir::Operation *op);
+/// The operand that the op's result is a dense part of, and where it begins
+/// there, in bytes; null if there is none.
+std::pair<mlir::Value, int64_t> slicedOperand(mlir::Operation *op);
+/// True if the operands of a concat are to lie where its result does: a
+/// collective reads it, and they follow each other there.
+bool joinsInPlace(mlir::Operation *op);
+/// True if the operand of such a concat can lie there: an op writes it, and
+/// nothing else wants its place.
+bool canLieInConcat(mlir::OpOperand &operand);
 /// True if an op of the program writes the value.
 bool isWritten(mlir::Value value);
 /// Inserts a kernel that copies `value` before `at`; the copy.

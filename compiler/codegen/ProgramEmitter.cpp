@@ -151,11 +151,17 @@ private:
   /// Where the bytes of a value lie. All sources of the value are emitted.
   BufferRef refOf(Value value) {
     Value home = plan.home(value);
+    BufferRef ref;
     if (auto place = plan.place(home))
-      return *place;
-    if (Value parameter = plan.parameterOf(home))
-      home = parameter;
-    return refs.lookup(home);
+      ref = *place;
+    else if (Value parameter = plan.parameterOf(home))
+      ref = refs.lookup(parameter);
+    else
+      ref = refs.lookup(home);
+    // A part of its home.
+    ref.offset += plan.offset(value);
+    ref.bytes = bytesOf(value.getType());
+    return ref;
   }
 
   void addRefs(ValueRange values, Instruction &step) {

@@ -53,8 +53,21 @@ static void copyOutputs(Operation *terminator) {
         break;
       root = aliased;
     }
-    if (!isWritten(root) || !taken.insert(root).second)
+    Operation *op = root.getDefiningOp();
+    if (!isWritten(root) || slicedOperand(op).first || joinsInPlace(op) ||
+        !taken.insert(root).second)
       operand.set(copyBefore(terminator, operand.get()));
+  }
+}
+
+/// Operands of joined values are copied where they can't be written in place.
+static void copyConcatOperands(mlir::Block &block) {
+  for (auto concat : block.getOps<ConcatOp>()) {
+    if (!joinsInPlace(concat))
+      continue;
+    for (OpOperand &operand : concat->getOpOperands())
+      if (!canLieInConcat(operand))
+        operand.set(copyBefore(concat, operand.get()));
   }
 }
 
@@ -125,6 +138,7 @@ void BufferPlan::prepare(func::FuncOp func) {
   mergeParameters(block);
   copyOutputs(block.getTerminator());
   moveStoresToEnd(block);
+  copyConcatOperands(block);
   auto stores = llvm::to_vector(block.getOps<spmd::StoreOp>());
   if (stores.empty())
     return;

@@ -78,6 +78,7 @@ void mtp::addPartitionPasses(OpPassManager &passes) {
 void mtp::addFusePasses(OpPassManager &passes) {
   passes.addPass(createSpmdFoldEpilogues());
   passes.addPass(createSpmdFuse());
+  passes.addPass(createSpmdBucketCollectives());
 }
 
 namespace {

@@ -521,7 +521,7 @@ template <typename T> void AttentionGradient<T>::runHead(Work &work) const {
 template <typename T>
 bool AttentionGradient<T>::run(const MtpRank *rank, char *const *buffers,
                                std::string &) {
-  if (p.dmaskAt >= 0)
+  if (p.dmaskAt >= 0 && p.dmaskElements > 0)
     std::memset(buffers[p.dmaskAt], 0, size_t(p.dmaskElements) * sizeof(T));
   int64_t offset = p.offsetOf(rank, buffers);
   char *memory = scratch->data();

@@ -33,6 +33,8 @@ public:
   std::string implementation() const override { return "loop"; }
 
   bool run(const MtpRank *, char *const *buffers, std::string &) override {
+    if (p.rows == 0 || p.inner == 0)
+      return true;
     parallelFor(threads, p.outer * rowTasks * columnTasks,
                 [&](int64_t task, int) {
                   int64_t part = task % (rowTasks * columnTasks);

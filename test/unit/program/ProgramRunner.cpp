@@ -121,6 +121,7 @@ static bool lower(ModuleOp module, bool fuse) {
   if (fuse) {
     passes.addPass(createSpmdFoldEpilogues());
     passes.addPass(createSpmdFuse());
+    passes.addPass(createSpmdBucketCollectives());
   }
   passes.addPass(createSpmdVerify());
   return succeeded(passes.run(module));

@@ -85,3 +85,52 @@ func.func @update() {
   mtp.store %z to %a : !g, !g
   return
 }
+
+// -----
+
+// Gradients of one layer are summed over dp together: those of w, of its bias,
+// and of a scale that is returned, too; the partial one of u first over tp.
+mtp.mesh @mesh <dp = 3, tp = 2>
+mtp.initializer @w : tensor<6x5xf64> {file = "m", offset = 0 : i64, bytes = 240 : i64, parameter}
+mtp.initializer @bias : tensor<5xf64> {file = "m", offset = 0 : i64, bytes = 40 : i64, parameter}
+mtp.initializer @scale : tensor<6xf64> {file = "m", offset = 0 : i64, bytes = 48 : i64, parameter}
+mtp.initializer @upper : tensor<6x6xf64> {file = "m", offset = 0 : i64, bytes = 288 : i64, parameter}
+!x = tensor<7x6xf64, #mtp.layout<@mesh, dp = S(0)>>
+!y = tensor<7x5xf64, #mtp.layout<@mesh, dp = S(0)>>
+!w = tensor<6x5xf64, #mtp.layout<@mesh>>
+!b = tensor<5xf64, #mtp.layout<@mesh>>
+!s = tensor<6xf64, #mtp.layout<@mesh>>
+!u = tensor<6x6xf64, #mtp.layout<@mesh>>
+!gw = tensor<6x5xf64, #mtp.layout<@mesh, dp = P(sum)>>
+!gb = tensor<5xf64, #mtp.layout<@mesh, dp = P(sum)>>
+!gs = tensor<6xf64, #mtp.layout<@mesh, dp = P(sum)>>
+!gu = tensor<6x6xf64, #mtp.layout<@mesh, dp = P(sum)>>
+!xt = tensor<7x6xf64, #mtp.layout<@mesh, dp = S(0), tp = S(1)>>
+!gt = tensor<6x6xf64, #mtp.layout<@mesh, dp = P(sum), tp = P(sum)>>
+func.func @sums_taken_together(%x: !x, %y: !y) -> (!s, !x) {
+  %w = mtp.parameter @w : !w
+  %b = mtp.parameter @bias : !b
+  %s = mtp.parameter @scale : !s
+  %u = mtp.parameter @upper : !u
+  %0 = mtp.weight_gradient %x, %y : (!x, !y) -> !gw
+  %1 = mtp.reduce_from %0 ["dp"] {phase = "backward"} : (!gw) -> !w
+  %2 = mtp.reduce_sum %y dims [0] : (!y) -> !gb
+  %3 = mtp.reduce_from %2 ["dp"] {phase = "backward"} : (!gb) -> !b
+  %4 = mtp.mul %x, %x : (!x, !x) -> !x
+  %5 = mtp.reduce_sum %4 dims [0] : (!x) -> !gs
+  %6 = mtp.reduce_from %5 ["dp"] {phase = "backward"} : (!gs) -> !s
+  %7 = mtp.reduce_sum %4 dims [0] {keep} : (!x) -> tensor<1x6xf64, #mtp.layout<@mesh, dp = P(sum)>>
+  %8 = mtp.broadcast %7 : (tensor<1x6xf64, #mtp.layout<@mesh, dp = P(sum)>>) -> !gu
+  %9 = mtp.root_to %8 ["tp"] : (!gu) -> !gt
+  %10 = mtp.reduce_from %9 ["tp"] {phase = "backward"} : (!gt) -> !gu
+  %11 = mtp.reduce_from %10 ["dp"] {phase = "backward"} : (!gu) -> !u
+  %12 = mtp.sub %w, %1 : (!w, !w) -> !w
+  mtp.store %12 to %w : !w, !w
+  %13 = mtp.sub %b, %3 : (!b, !b) -> !b
+  mtp.store %13 to %b : !b, !b
+  %14 = mtp.sub %s, %6 : (!s, !s) -> !s
+  mtp.store %14 to %s : !s, !s
+  %15 = mtp.sub %u, %11 : (!u, !u) -> !u
+  mtp.store %15 to %u : !u, !u
+  return %6, %4 : !s, !x
+}
