@@ -112,6 +112,7 @@ Time fromMicroseconds(double us);
 struct AchievedField {
   const char *name;
   double Achieved::*value;
+  double least = 0, most = 1e9; ///< in a file
 };
 const std::vector<AchievedField> &achievedFields();
 

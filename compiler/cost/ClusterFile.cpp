@@ -13,13 +13,13 @@ namespace mtp::plan {
 
 const std::vector<AchievedField> &achievedFields() {
   static const std::vector<AchievedField> fields = {
-      {"products", &Achieved::products},
+      {"products", &Achieved::products, 1e-6, 1},
       {"product_depth", &Achieved::depth},
       {"product_area", &Achieved::area},
-      {"unaligned", &Achieved::unaligned},
-      {"memory", &Achieved::memory},
-      {"inner", &Achieved::inner},
-      {"outer", &Achieved::outer},
+      {"unaligned", &Achieved::unaligned, 1, 1e3},
+      {"memory", &Achieved::memory, 1e-6, 1},
+      {"inner", &Achieved::inner, 1e-6, 1},
+      {"outer", &Achieved::outer, 1e-6, 1},
       {"launch_us", &Achieved::launchUs},
       {"inner_step_us", &Achieved::innerStepUs},
       {"outer_step_us", &Achieved::outerStepUs},
@@ -38,15 +38,16 @@ struct Field {
   const char *name;
   double Cluster::*number = nullptr;
   int64_t Cluster::*integer = nullptr;
+  double most = 1e18;
   bool mayBeZero = false;
 };
 } // namespace
 
 static const std::vector<Field> &fields() {
   static const std::vector<Field> all = {
-      {"nodes", nullptr, &Cluster::nodes, true},
-      {"ranks_per_node", nullptr, &Cluster::ranksPerNode},
-      {"memory_bytes", nullptr, &Cluster::memoryBytes, true},
+      {"nodes", nullptr, &Cluster::nodes, 1 << 20, true},
+      {"ranks_per_node", nullptr, &Cluster::ranksPerNode, 1 << 20},
+      {"memory_bytes", nullptr, &Cluster::memoryBytes, 1e18, true},
       {"flops_per_second", &Cluster::flopsPerSecond},
       {"memory_bytes_per_second", &Cluster::memoryBytesPerSecond},
       {"inner_bytes_per_second", &Cluster::innerBytesPerSecond},
@@ -54,12 +55,12 @@ static const std::vector<Field> &fields() {
   return all;
 }
 
-static bool readNumber(const json &value, bool mayBeZero, double &number) {
+static bool readNumber(const json &value, double least, double most,
+                       double &number) {
   if (!value.is_number())
     return false;
   number = value.get<double>();
-  return std::isfinite(number) && number <= 1e18 &&
-         (mayBeZero ? number >= 0 : number > 0);
+  return number >= least && number <= most; // not NaN
 }
 
 static bool readAchieved(const json &object, Achieved &achieved,
@@ -76,8 +77,11 @@ static bool readAchieved(const json &object, Achieved &achieved,
       error = "'achieved' has no '" + key + "'";
       return false;
     }
-    if (!readNumber(value, /*mayBeZero=*/true, achieved.*(field->value))) {
-      error = "'achieved." + key + "' is no number from 0 on";
+    if (!readNumber(value, field->least, field->most,
+                    achieved.*(field->value))) {
+      std::ostringstream range;
+      range << field->least << " to " << field->most;
+      error = "'achieved." + key + "' is no number from " + range.str();
       return false;
     }
   }
@@ -121,10 +125,12 @@ std::optional<Cluster> parseCluster(const json &file, std::string &error) {
       return std::nullopt;
     }
     double number;
-    if (!readNumber(value, field->mayBeZero, number) ||
+    double least = field->mayBeZero ? 0 : field->integer ? 1 : 1e-3;
+    if (!readNumber(value, least, field->most, number) ||
         (field->integer && number != std::floor(number))) {
       error = "'" + key + "' is no " + (field->integer ? "whole " : "") +
-              "number " + (field->mayBeZero ? "from 0 on" : "above 0");
+              "number " + (field->mayBeZero ? "from 0 on" : "above 0") +
+              ", or too large";
       return std::nullopt;
     }
     if (field->integer)

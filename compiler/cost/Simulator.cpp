@@ -203,7 +203,8 @@ Time Simulator::send() const {
   const Link &link = axis.ranksPerHost < axis.size ? axis.outer : axis.inner;
   auto message = [&](double bytes) {
     return total({us(achieved.sendUs), link.alpha,
-                  Time(bytes / 1024 * double(link.psPerKiB))});
+                  Time(std::min(bytes / 1024 * double(link.psPerKiB),
+                                double(kLargestCost)))});
   };
   double bytes = kHalf * activation;
   Time direct = message(bytes);

@@ -144,6 +144,19 @@ TEST(Cluster, FilesAreRefusedWithTheKey) {
   nlohmann::json bad = file;
   bad["achieved"]["luck"] = 1;
   refuse(bad, "luck");
+  for (auto [key, value] : {std::pair{"products", 1.5},
+                            {"inner", 0.0},
+                            {"unaligned", 0.5},
+                            {"depth_", 1.0},
+                            {"launch_us", -1.0},
+                            {"layer_us", 1e30}}) {
+    bad = file;
+    bad["achieved"][key] = value;
+    refuse(bad, key);
+  }
+  bad = file;
+  bad["nodes"] = bad["ranks_per_node"] = 1e12;
+  refuse(bad, "nodes");
   bad = file;
   bad.erase("outer_bytes_per_second");
   refuse(bad, "outer_bytes_per_second");
