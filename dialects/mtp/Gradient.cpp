@@ -207,6 +207,26 @@ Value GradientBuilder::slice(Value x, int64_t dim, int64_t start, int64_t size,
   return make<StridedSliceOp>(typed(shape, x), x, dim, start, step);
 }
 
+Value GradientBuilder::pad(Value x, int64_t dim, int64_t low, int64_t high,
+                           double value) {
+  if (low == 0 && high == 0)
+    return x;
+  SmallVector<int64_t> shape(typeOf(x).getShape()), lows(shape.size(), 0),
+      highs(shape.size(), 0);
+  shape[dim] += low + high;
+  lows[dim] = low;
+  highs[dim] = high;
+  return make<PadOp>(typed(shape, x), x, ops.getF64FloatAttr(value),
+                     ops.getDenseI64ArrayAttr(lows),
+                     ops.getDenseI64ArrayAttr(highs));
+}
+
+Value GradientBuilder::concat(int64_t dim, Value a, Value b) {
+  SmallVector<int64_t> shape(typeOf(a).getShape());
+  shape[dim] += typeOf(b).getDimSize(dim);
+  return make<ConcatOp>(typed(shape, a), dim, ValueRange{a, b});
+}
+
 /// Example: (2, 8, 4) to (8, 1): sums over dimensions 0 and 2.
 Value GradientBuilder::sumTo(Value x, Value operand) {
   Shape from = typeOf(x).getShape(), to = typeOf(operand).getShape();

@@ -106,6 +106,9 @@ public:
   Value transpose(Value x, llvm::ArrayRef<int64_t> perm);
   Value slice(Value x, int64_t dim, int64_t start, int64_t size,
               int64_t step = 1);
+  /// Adds elements in front of a dimension and behind it.
+  Value pad(Value x, int64_t dim, int64_t low, int64_t high, double value = 0);
+  Value concat(int64_t dim, Value a, Value b);
   /// Sums over the dimensions in which `operand` was broadcast to the shape of
   /// `x`, and gives it the shape of `operand`.
   Value sumTo(Value x, Value operand);

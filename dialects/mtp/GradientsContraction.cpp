@@ -83,31 +83,45 @@ LogicalResult convolutionGradient(ConvolutionOp op, GradientBuilder &b,
   return success();
 }
 
+/// dS = P · (g vᵀ - rowsum(g · y)), and P · h more where the logsumexp has a
+/// cotangent h: values get a column of zeros, results one of -1, and g gets h.
 LogicalResult attentionGradient(AttentionOp op, GradientBuilder &b,
                                 ValueRange g, Gradients d) {
-  if (g[1])
-    return op.emitOpError() << "the logarithm of its sums has no gradient; use "
-                               "--no-raise, or stop the gradient there";
   Value mask = op.getMask();
   bool floatMask = mask && isFloat(mask);
   SmallVector<Value> values{op.getQuery(), op.getKey(), op.getValue(),
                             floatMask ? mask : Value()};
   if (llvm::none_of(values, [&](Value v) { return v && b.wants(v); }))
     return success();
+  Value value = op.getValue(), output = op.getResult(), cotangent = g[0];
+  int64_t last = typeOf(value).getRank() - 1;
+  if (g[1]) {
+    SmallVector<int64_t> column(typeOf(output).getShape());
+    column[last] = 1;
+    Value more =
+        b.reshape(b.convert(g[1], typeOf(output).getElementType()), column);
+    cotangent =
+        b.concat(last, cotangent ? cotangent : b.zerosFor(output), more);
+    value = b.pad(value, last, 0, 1, 0);
+    output = b.pad(output, last, 0, 1, -1);
+  }
   SmallVector<Type> types;
-  for (Value value : values)
-    types.push_back(value ? b.plain(value) : b.typed({}, op.getQuery()));
+  for (Value of : values)
+    types.push_back(of ? b.plain(of) : b.typed({}, op.getQuery()));
+  types[2] = b.plain(value);
   Operation *made = b.finishAll(
       AttentionGradientOp::create(
-          b.builder(), b.loc(), types, op.getQuery(), op.getKey(),
-          op.getValue(), mask, op.getQueryStart(), op.getResult(),
-          op.getLogsumexp(), g[0], op.getScaleAttr(), op.getCausalAttr(),
-          op.getCausalOffsetAttr(), op.getSoftcapAttr(),
-          op.getMaskedRowZeroAttr(), op.getMaskedRowUniformAttr()),
+          b.builder(), b.loc(), types, op.getQuery(), op.getKey(), value, mask,
+          op.getQueryStart(), output, op.getLogsumexp(), cotangent,
+          op.getScaleAttr(), op.getCausalAttr(), op.getCausalOffsetAttr(),
+          op.getSoftcapAttr(), op.getMaskedRowZeroAttr(),
+          op.getMaskedRowUniformAttr()),
       values);
   for (unsigned i = 0; i < values.size(); ++i)
     if (values[i] && b.wants(values[i]))
       d[i] = made->getResult(i);
+  if (d[2])
+    d[2] = b.slice(d[2], last, 0, typeOf(op.getValue()).getDimSize(last));
   return success();
 }
 

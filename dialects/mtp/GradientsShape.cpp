@@ -46,19 +46,6 @@ LogicalResult broadcastGradient(BroadcastOp op, GradientBuilder &b,
   return success();
 }
 
-Value pad(GradientBuilder &b, Value x, int64_t dim, int64_t low, int64_t high) {
-  if (low == 0 && high == 0)
-    return x;
-  Sizes shape(shapeOf(x)), lows(shape.size(), 0), highs(shape.size(), 0);
-  shape[dim] += low + high;
-  lows[dim] = low;
-  highs[dim] = high;
-  OpBuilder &ops = b.builder();
-  return b.make<PadOp>(b.typed(shape, x), x, ops.getF64FloatAttr(0),
-                       ops.getDenseI64ArrayAttr(lows),
-                       ops.getDenseI64ArrayAttr(highs));
-}
-
 /// Puts step - 1 zeros between elements of a dimension, each in front of a row
 /// of its own. Example, step 3: a b becomes a 0 0 b.
 Value spread(GradientBuilder &b, Value x, int64_t dim, int64_t step) {
@@ -68,7 +55,7 @@ Value spread(GradientBuilder &b, Value x, int64_t dim, int64_t step) {
     return x;
   rows.insert(rows.begin() + dim + 1, 1);
   flat[dim] = size * step;
-  Value padded = pad(b, b.reshape(x, rows), dim + 1, 0, step - 1);
+  Value padded = b.pad(b.reshape(x, rows), dim + 1, 0, step - 1);
   return b.slice(b.reshape(padded, flat), dim, 0, (size - 1) * step + 1);
 }
 
@@ -86,7 +73,7 @@ LogicalResult stridedSliceGradient(StridedSliceOp op, GradientBuilder &b,
   }
   taken = spread(b, taken, dim, step);
   int64_t end = start + typeOf(taken).getDimSize(dim);
-  d[0] = pad(b, taken, dim, start, typeOf(op.getInput()).getDimSize(dim) - end);
+  d[0] = b.pad(taken, dim, start, typeOf(op.getInput()).getDimSize(dim) - end);
   return success();
 }
 

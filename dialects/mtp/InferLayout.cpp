@@ -66,8 +66,11 @@ LogicalResult mtp::inferLayouts(Operation *op, const MeshShape &mesh,
       return failure();
     operands.push_back(std::move(*layout));
   }
+  // What is wanted, units and all; else its states where they can be had.
+  auto strategy = CaseSearch(op, *rule, mesh, operands, wanted).run();
   CaseSearch search(op, *rule, mesh, operands, {}, wanted);
-  auto strategy = search.run();
+  if (!strategy)
+    strategy = search.run();
   if (!strategy) {
     why = search.unfitAxis ? "no case of its rule fits on axis " +
                                  mesh.axes[*search.unfitAxis].name()

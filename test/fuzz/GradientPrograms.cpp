@@ -31,6 +31,15 @@ bool fuzz::hasGradient(func::FuncOp seed) {
          });
 }
 
+/// Numbers of the op's float results that the seed returns.
+static SmallVector<unsigned> lossResults(func::FuncOp seed) {
+  SmallVector<unsigned> numbers;
+  for (Value value : seed.getBody().front().getTerminator()->getOperands())
+    if (isFloat(value.getType()))
+      numbers.push_back(cast<OpResult>(value).getResultNumber());
+  return numbers;
+}
+
 Value LossMaker::make(Value value) {
   Type element = typeOf(value).getElementType();
   auto shape = typeOf(value).getShape();
@@ -41,6 +50,12 @@ Value LossMaker::make(Value value) {
   angle = AddOp::create(builder, loc, flat, angle, scalar(element, 0.3));
   Value weights = SinOp::create(builder, loc, flat, angle);
   weights = ReshapeOp::create(builder, loc, type(shape, element), weights);
+  Value size = AbsOp::create(builder, loc, type(shape, element), value);
+  Value small =
+      CompareOp::create(builder, loc, type(shape, builder.getI1Type()),
+                        Compare::lt, size, scalar(element, 1e6));
+  value = SelectOp::create(builder, loc, type(shape, element), small, value,
+                           scalar(element, 0));
   Value product =
       MulOp::create(builder, loc, type(shape, element), value, weights);
   auto dims = llvm::to_vector(llvm::seq<int64_t>(0, shape.size()));
@@ -184,8 +199,12 @@ private:
       state.addTypes(maker.type(typeOf(result).getShape(),
                                 typeOf(result).getElementType(), layout));
     Operation *typed = program.builder.create(state);
-    return losses.make(
-        maker.bringBack(typed->getResult(0), trial.strategy.results[0]));
+    Value sum;
+    for (unsigned index : lossResults(seed))
+      sum = losses.add(
+          sum, losses.make(maker.bringBack(typed->getResult(index),
+                                           trial.strategy.results[index])));
+    return sum;
   }
 
   func::FuncOp seed;
@@ -213,6 +232,10 @@ OwningOpRef<ModuleOp> fuzz::buildLoss(func::FuncOp seed) {
                    [](ArrayRef<int64_t> shape, Type element) {
                      return RankedTensorType::get(shape, element);
                    });
-  program.add(losses.make(mapping.lookup(mainOp(seed)->getResult(0))), "loss");
+  Value sum;
+  for (unsigned index : lossResults(seed))
+    sum = losses.add(
+        sum, losses.make(mapping.lookup(mainOp(seed)->getResult(index))));
+  program.add(sum, "loss");
   return program.finish();
 }

@@ -3,10 +3,10 @@
 //===- GradientPrograms.h - the gradient of every op in every case
 //---------===//
 //
-// A program like those of TypedPrograms.h that ends in a loss: the first result
-// of each trial, brought back to a whole invariant value, times fixed weights,
-// summed. It is differentiated with respect to the trial's own copy of each
-// float operand, so that one program has the gradients of all trials.
+// A program like those of TypedPrograms.h that ends in a loss: the float
+// results of each trial, brought back to a whole invariant value, times fixed
+// weights, summed. It is differentiated with respect to the trial's own copy of
+// each float operand, so that one program has the gradients of all trials.
 //
 // A replicated result is brought back through terms of mixed signs, so that its
 // cotangent arrives as a partial sum whose terms are not proportional to it.
@@ -21,7 +21,7 @@
 namespace mtp::fuzz {
 
 /// Emits losses: the sum of y · sin(0.7 i + 0.3), where i is the position of an
-/// element.
+/// element. What is no number or very large counts as zero.
 class LossMaker {
 public:
   using TypeOf = std::function<mlir::RankedTensorType(llvm::ArrayRef<int64_t>,

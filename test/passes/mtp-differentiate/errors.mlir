@@ -77,14 +77,3 @@ func.func @through_an_index(%x: tensor<4xf32, #mtp.layout<@mesh>>) -> (tensor<f3
   %l = mtp.gather %x[%i] dim 0 : (tensor<4xf32, #mtp.layout<@mesh>>, tensor<i64, #mtp.layout<@mesh>>) -> tensor<f32, #mtp.layout<@mesh>>
   return %l : tensor<f32, #mtp.layout<@mesh>>
 }
-
-// -----
-
-// The logarithm of attention's sums, which only its own gradient reads.
-mtp.mesh @mesh <tp = 2>
-func.func @sums_of_attention(%q: tensor<1x2x4x4xf32, #mtp.layout<@mesh>> {mtp.wants_gradient}) -> (tensor<f32, #mtp.layout<@mesh>> {mtp.loss}) {
-  // expected-error@+1 {{the logarithm of its sums has no gradient; use --no-raise, or stop the gradient there}}
-  %y, %s = mtp.attention %q, %q, %q {scale = 0.5 : f64} : (tensor<1x2x4x4xf32, #mtp.layout<@mesh>>, tensor<1x2x4x4xf32, #mtp.layout<@mesh>>, tensor<1x2x4x4xf32, #mtp.layout<@mesh>>) -> (tensor<1x2x4x4xf32, #mtp.layout<@mesh>>, tensor<1x2x4xf32, #mtp.layout<@mesh>>)
-  %l = mtp.reduce_sum %s dims [0, 1, 2] : (tensor<1x2x4xf32, #mtp.layout<@mesh>>) -> tensor<f32, #mtp.layout<@mesh>>
-  return %l : tensor<f32, #mtp.layout<@mesh>>
-}
