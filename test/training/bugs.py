@@ -115,6 +115,31 @@ def shared_head_norm_sums_over_ranks(runner, folder):
         close(got.parameters, one.parameters, 1e-10, f"one rank after 10 steps on {mesh}")
 
 
+def norms_on_token_shards_sum_over_ranks(runner, folder):
+    """Megatron-LM #1446, #443, TransformerEngine #435: scales of norms under sequence
+    parallelism, whose gradients are parts on each rank."""
+    rng = np.random.default_rng(9)
+    graph = Graph()
+    x = graph.op("Gather", graph.weight("e", rng.normal(size=(11, 16))), graph.input("ids", [2, 8], np.int64))
+    for layer in "12":
+        y = graph.op("LayerNormalization", x, graph.weight(f"g{layer}", rng.normal(1, 0.1, 16)),
+                     graph.weight(f"c{layer}", rng.normal(size=16)))
+        y = graph.op("Tanh", graph.op("MatMul", y, graph.weight(f"u{layer}", rng.normal(size=(16, 32)))))
+        x = graph.op("Add", x, graph.op("MatMul", y, graph.weight(f"d{layer}", rng.normal(size=(32, 16)))))
+    graph.op("LayerNormalization", x, graph.weight("g", np.ones(16)), graph.weight("c", np.zeros(16)), output="y")
+    model = graph.save(folder / "tokens.onnx", "y")
+    inputs = [save_inputs(folder / "tokens.npz", ids=rng.integers(0, 11, (2, 8)),
+                          t=rng.normal(size=(2, 8, 16)).astype(np.float32))]
+    one = runner.train(model, inputs, "mse:prediction=y,target=t", on("tp=1", "--steps", "5"), parameters=True)
+    for mesh in ("tp=2", "tp=4", "tp=3", "dp=2,tp=2"):
+        got = runner.train(model, inputs, "mse:prediction=y,target=t", on(mesh, "--steps", "5", "--sequence-parallel"),
+                           parameters=True)
+        if not {"all_gather", "reduce_scatter"} <= {site["kind"] for site in got.report["collectives"]}:
+            raise Failure(f"tokens are not split on {mesh}")
+        close_gradients(got.gradients, one.gradients, 1e-12, f"one rank on {mesh}")
+        close(got.parameters, one.parameters, 1e-10, f"one rank after 5 steps on {mesh}")
+
+
 def norm_counts_each_element_once(runner, folder):
     """DeepSpeed #5411 and others: cut gradients dropped, whole ones counted often."""
     graph = Graph()
@@ -238,6 +263,7 @@ CASES = [
     padded_vocabulary_is_masked,
     frozen_weight_passes_the_input_gradient,
     shared_head_norm_sums_over_ranks,
+    norms_on_token_shards_sum_over_ranks,
     norm_counts_each_element_once,
     tied_weight_adds_both_gradients,
     few_key_heads_share_ranks,
