@@ -3,7 +3,6 @@
 #include "compiler/codegen/emit/RegionEmitter.h"
 #include "compiler/codegen/emit/EmitterTable.h"
 #include "compiler/codegen/emit/Scalars.h"
-
 #include "runtime/abi/Abi.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
