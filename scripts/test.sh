@@ -38,7 +38,7 @@ step() {
 }
 
 unit() { # build folder, name
-  ctest --test-dir "$1" -j "$jobs" --timeout 300 --output-on-failure --no-tests=error \
+  ctest --test-dir "$1" -j "$jobs" --timeout 900 --output-on-failure --no-tests=error \
     --output-junit "$results/$2.xml" >"$results/$2.log" 2>&1 || {
     grep -v -E 'Test +#.*Passed' "$results/$2.log" | tail -n 100
     return 1
