@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Passes.h - all passes of mtp
-//----------------------------------------===//
+//===- Passes.h - all passes of mtp ---------------------------------------===//
 #ifndef MTP_PASSES_H
 #define MTP_PASSES_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-convert-precision.cpp - element types of the computation
-//--------===//
+//===- mtp-convert-precision.cpp - element types of the computation -------===//
 
 #include "passes/Passes.h"
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-partition-conversions.cpp - changes of layout, on local blocks
-//--===//
+//===- mtp-partition-conversions.cpp - changes of layout, on local blocks -===//
 //
 // Generic over ConversionOpInterface: this file names no op of the graph.
 //

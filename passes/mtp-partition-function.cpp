@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-partition-function.cpp - a function on local blocks
-//-------------===//
+//===- mtp-partition-function.cpp - a function on local blocks ------------===//
 //
 // Generic over ShardingOpInterface, ConversionOpInterface and
 // LocalizeOpInterface: this file names no op of the graph.
@@ -92,9 +91,9 @@ Value FunctionPartitioner::blockValid(OpOperand &operand, int64_t dim) {
 Value FunctionPartitioner::loadBlock(OpResult result, FlatSymbolRefAttr source,
                                      ArrayAttr recipe, StringAttr state) {
   auto type = cast<RankedTensorType>(result.getType());
-  return spmd::ParameterOp::create(
-      ops, result.getLoc(), localType(result), source, recipe, layoutOf(type),
-      TypeAttr::get(withLayout(type, {})), state);
+  return spmd::ParameterOp::create(ops, result.getLoc(), localType(result),
+                                   source, recipe, layoutOf(type),
+                                   TypeAttr::get(withLayout(type, {})), state);
 }
 
 void FunctionPartitioner::storeBlock(Location loc, Value value, Value stored) {

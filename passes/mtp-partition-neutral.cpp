@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-partition-neutral.cpp - neutral elements of reductions
-//----------===//
+//===- mtp-partition-neutral.cpp - neutral elements of reductions ---------===//
 //
 // Alone in its file, so that test/fuzz can link another definition.
 //

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-partition.cpp - whole tensors to the program of one rank
-//--------===//
+//===- mtp-partition.cpp - whole tensors to the program of one rank -------===//
 
 #include "passes/mtp-partition.h"
 #include "passes/Passes.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-partition.h - from whole tensors to the program of one rank
-//-----===//
+//===- mtp-partition.h - from whole tensors to the program of one rank ----===//
 #ifndef MTP_PASSES_MTPPARTITION_H
 #define MTP_PASSES_MTPPARTITION_H
 

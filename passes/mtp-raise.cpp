@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-raise.cpp - decomposed forms to composite ops
-//-------------------===//
+//===- mtp-raise.cpp - decomposed forms to composite ops ------------------===//
 
 #include "passes/Passes.h"
 #include "passes/raise/Match.h"

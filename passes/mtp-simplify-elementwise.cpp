@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-simplify-elementwise.cpp - identities and conversions
-//-----------===//
+//===- mtp-simplify-elementwise.cpp - identities and conversions ----------===//
 
 #include "passes/mtp-simplify-patterns.h"
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-simplify-parameters.cpp - load-time recipes
-//---------------------===//
+//===- mtp-simplify-parameters.cpp - load-time recipes --------------------===//
 
 #include "passes/mtp-simplify-patterns.h"
 

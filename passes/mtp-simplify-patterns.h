@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-simplify-patterns.h - families of patterns of mtp-simplify
-//------===//
+//===- mtp-simplify-patterns.h - families of patterns of mtp-simplify -----===//
 #ifndef MTP_PASSES_MTPSIMPLIFYPATTERNS_H
 #define MTP_PASSES_MTPSIMPLIFYPATTERNS_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-simplify-products.cpp - products without detours
-//----------------===//
+//===- mtp-simplify-products.cpp - products without detours ---------------===//
 
 #include "passes/mtp-simplify-patterns.h"
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-simplify-shapes.cpp - fewer reshapes and transposes
-//-------------===//
+//===- mtp-simplify-shapes.cpp - fewer reshapes and transposes ------------===//
 
 #include "passes/mtp-simplify-patterns.h"
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-simplify-slices.cpp - fused weights, split by meaning
-//-----------===//
+//===- mtp-simplify-slices.cpp - fused weights, split by meaning ----------===//
 //
 // Exporters store several weights in one (query, key and value; gate and up)
 // and slice the product. Cut into equal blocks such a weight would mix meanings

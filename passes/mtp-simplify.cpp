@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-simplify.cpp - the graph as planning expects it
-//-----------------===//
+//===- mtp-simplify.cpp - the graph as planning expects it ----------------===//
 
 #include "passes/Passes.h"
 #include "passes/mtp-simplify-patterns.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- spmd-fold-epilogues.cpp - bias and activation of products
-//-----------===//
+//===- spmd-fold-epilogues.cpp - bias and activation of products ----------===//
 
 #include "dialects/spmd/SpmdDialect.h"
 #include "passes/Passes.h"

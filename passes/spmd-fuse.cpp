@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- spmd-fuse.cpp - groups of ops become spmd.fused
-//---------------------===//
+//===- spmd-fuse.cpp - groups of ops become spmd.fused --------------------===//
 
 #include "compiler/codegen/Fusion.h"
 #include "passes/Passes.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- spmd-lower-kernels.cpp - fused regions to loops or LLVM
-//-------------===//
+//===- spmd-lower-kernels.cpp - fused regions to loops or LLVM ------------===//
 
 #include "compiler/codegen/Kernels.h"
 #include "compiler/codegen/LowerLoops.h"

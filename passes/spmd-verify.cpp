@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- spmd-verify.cpp - the gate before anything runs
-//---------------------===//
+//===- spmd-verify.cpp - the gate before anything runs --------------------===//
 
 #include "dialects/spmd/SpmdDialect.h"
 #include "passes/Passes.h"

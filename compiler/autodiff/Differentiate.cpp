@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Differentiate.cpp - the backward of a typed program
-//-----------------===//
+//===- Differentiate.cpp - the backward of a typed program ----------------===//
 //
 // Generic over DifferentiableOpInterface and ConversionOpInterface: this file
 // names no op of the graph.

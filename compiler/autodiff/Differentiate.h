@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Differentiate.h - the backward of a typed program
-//-------------------===//
+//===- Differentiate.h - the backward of a typed program ------------------===//
 //
 // Reverse mode on a typed function. Each op is asked for the cotangents of its
 // operands (DifferentiableOpInterface), each conversion a -> b becomes its

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Recompute.cpp - forward values computed again for the backward
-//------===//
+//===- Recompute.cpp - forward values computed again for the backward -----===//
 //
 // Generic over the interfaces of the graph's ops: this file names none of them.
 //

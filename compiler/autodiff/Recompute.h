@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Recompute.h - forward values computed again for the backward
-//--------===//
+//===- Recompute.h - forward values computed again for the backward -------===//
 //
 // A differentiated program keeps every forward value that the backward reads,
 // until it reads it. Here the forward is cut into segments, only what passes

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Arena.h - one allocation for everything between two steps
-//-----------===//
+//===- Arena.h - one allocation for everything between two steps ----------===//
 #ifndef MTP_COMPILER_CODEGEN_ARENA_H
 #define MTP_COMPILER_CODEGEN_ARENA_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ArtifactTypes.h - types and layouts without MLIR
-//--------------------===//
+//===- ArtifactTypes.h - types and layouts without MLIR -------------------===//
 #ifndef MTP_COMPILER_CODEGEN_ARTIFACTTYPES_H
 #define MTP_COMPILER_CODEGEN_ARTIFACTTYPES_H
 

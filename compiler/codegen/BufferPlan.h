@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- BufferPlan.h - where the values of a rank's program lie
-//-------------===//
+//===- BufferPlan.h - where the values of a rank's program lie ------------===//
 //
 // Some ops move no bytes: a reshape of a row-major tensor is the tensor. And a
 // kernel that reads through strides needs no transpose before it. So every

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Fusion.h - which ops become one kernel
-//------------------------------===//
+//===- Fusion.h - which ops become one kernel -----------------------------===//
 //
 // Groups grow from their last op (the root) against the order of the program. A
 // producer joins if it then need not be stored, or is cheap enough to be

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Kernels.h - fused regions to machine code
-//---------------------------===//
+//===- Kernels.h - fused regions to machine code --------------------------===//
 //
 // A `spmd.fused` region becomes one kernel `void k(rank, buffers, begin, end)`
 // (runtime/abi/Abi.h). Kernels are destination-passing from the start: each

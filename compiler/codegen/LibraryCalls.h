@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- LibraryCalls.h - ops that the runtime's kernels compute
-//-------------===//
+//===- LibraryCalls.h - ops that the runtime's kernels compute ------------===//
 #ifndef MTP_COMPILER_CODEGEN_LIBRARYCALLS_H
 #define MTP_COMPILER_CODEGEN_LIBRARYCALLS_H
 

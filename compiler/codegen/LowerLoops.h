@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- LowerLoops.h - scf, arith, math to the LLVM dialect
-//-----------------===//
+//===- LowerLoops.h - scf, arith, math to the LLVM dialect ----------------===//
 #ifndef MTP_COMPILER_CODEGEN_LOWERLOOPS_H
 #define MTP_COMPILER_CODEGEN_LOWERLOOPS_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ObjectEmitter.h - loops to a hermetic shared object
-//-----------------===//
+//===- ObjectEmitter.h - loops to a hermetic shared object ----------------===//
 #ifndef MTP_COMPILER_CODEGEN_OBJECTEMITTER_H
 #define MTP_COMPILER_CODEGEN_OBJECTEMITTER_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ProgramEmitter.h - a rank's program as data
-//-------------------------===//
+//===- ProgramEmitter.h - a rank's program as data ------------------------===//
 //
 // The last step before the object: the module after `spmd-fuse` becomes the
 // tables and the programs of an artifact: each function is an entry, @main the

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- SiteTables.h - the tables of an artifact, while they grow
-//-----------===//
+//===- SiteTables.h - the tables of an artifact, while they grow ----------===//
 #ifndef MTP_COMPILER_CODEGEN_SITETABLES_H
 #define MTP_COMPILER_CODEGEN_SITETABLES_H
 

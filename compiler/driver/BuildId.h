@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- BuildId.h - which compiler this is
-//----------------------------------===//
+//===- BuildId.h - which compiler this is ---------------------------------===//
 #ifndef MTP_COMPILER_DRIVER_BUILDID_H
 #define MTP_COMPILER_DRIVER_BUILDID_H
 

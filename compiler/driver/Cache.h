@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Cache.h - compiled artifacts on disk
-//--------------------------------===//
+//===- Cache.h - compiled artifacts on disk -------------------------------===//
 //
 // A private folder (mode 0700, owned by the user) of one file a compile, named
 // by its key. A file is trusted like a program: it is code that will run.

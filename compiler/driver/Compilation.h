@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Compilation.h - a model becomes an artifact
-//-------------------------===//
+//===- Compilation.h - a model becomes an artifact ------------------------===//
 #ifndef MTP_COMPILER_DRIVER_COMPILATION_H
 #define MTP_COMPILER_DRIVER_COMPILATION_H
 

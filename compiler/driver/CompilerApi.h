@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- CompilerApi.h - how the tools call the compiler
-//---------------------===//
+//===- CompilerApi.h - how the tools call the compiler --------------------===//
 //
 // `mtp-run` links the runtime only. For a model it opens `libmtp-compiler.so`
 // and calls `mtpCompile`. No LLVM type crosses this border.

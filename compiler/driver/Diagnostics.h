@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Diagnostics.h - what passes say, for the user
-//-----------------------===//
+//===- Diagnostics.h - what passes say, for the user ----------------------===//
 #ifndef MTP_COMPILER_DRIVER_DIAGNOSTICS_H
 #define MTP_COMPILER_DRIVER_DIAGNOSTICS_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Driver.cpp - the entry of libmtp-compiler.so
-//------------------------===//
+//===- Driver.cpp - the entry of libmtp-compiler.so -----------------------===//
 
 #include "compiler/driver/Cache.h"
 #include "compiler/driver/Compilation.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Guard.h - nothing ends the process
-//----------------------------------===//
+//===- Guard.h - nothing ends the process ---------------------------------===//
 #ifndef MTP_COMPILER_DRIVER_GUARD_H
 #define MTP_COMPILER_DRIVER_GUARD_H
 

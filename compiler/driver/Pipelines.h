@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Pipelines.h - named pipelines of mtp-opt
-//----------------------------===//
+//===- Pipelines.h - named pipelines of mtp-opt ---------------------------===//
 //
 //   --mtp-shard="mesh=dp=2,tp=4"   simplify, raise, plan, apply: layouts in the
 //   types

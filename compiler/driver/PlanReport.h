@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- PlanReport.h - a plan in the words of the interface
-//-----------------===//
+//===- PlanReport.h - a plan in the words of the interface ----------------===//
 #ifndef MTP_COMPILER_DRIVER_PLANREPORT_H
 #define MTP_COMPILER_DRIVER_PLANREPORT_H
 

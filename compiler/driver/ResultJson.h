@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ResultJson.h - a compile result as text for the cache
-//---------------===//
+//===- ResultJson.h - a compile result as text for the cache --------------===//
 #ifndef MTP_COMPILER_DRIVER_RESULTJSON_H
 #define MTP_COMPILER_DRIVER_RESULTJSON_H
 

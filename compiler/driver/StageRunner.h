@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- StageRunner.h - stages with a gate, a clock and a dump
-//--------------===//
+//===- StageRunner.h - stages with a gate, a clock and a dump -------------===//
 #ifndef MTP_COMPILER_DRIVER_STAGERUNNER_H
 #define MTP_COMPILER_DRIVER_STAGERUNNER_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ApplyPlan.cpp - from a plan to a typed module
-//-----------------------===//
+//===- ApplyPlan.cpp - from a plan to a typed module ----------------------===//
 #include "compiler/cost/Target.h"
 #include "compiler/plan/Plan.h"
 

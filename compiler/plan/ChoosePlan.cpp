@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ChoosePlan.cpp - the cheapest plan, pins, random plans
-//--------------===//
+//===- ChoosePlan.cpp - the cheapest plan, pins, random plans -------------===//
 #include "compiler/cost/Target.h"
 #include "compiler/plan/Explain.h"
 #include "compiler/plan/Model.h"

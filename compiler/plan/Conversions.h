@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Conversions.h - the cheapest way from one layout to another
-//---------===//
+//===- Conversions.h - the cheapest way from one layout to another --------===//
 //
 // A conversion changes the state of some mesh axes by one op. The way from one
 // layout to another is the cheapest sequence of them, forward and conjugate

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Describe.cpp - what a plan costs and does
-//---------------------------===//
+//===- Describe.cpp - what a plan costs and does --------------------------===//
 #include "compiler/plan/Plan.h"
 #include "dialects/spmd/SpmdDialect.h"
 

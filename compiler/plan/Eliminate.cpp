@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Eliminate.cpp - order, buckets and messages of the solver
-//-----------===//
+//===- Eliminate.cpp - order, buckets and messages of the solver ----------===//
 #include "compiler/plan/Solver.h"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Explain.h - why a plan is as it is
-//----------------------------------===//
+//===- Explain.h - why a plan is as it is ---------------------------------===//
 //
 // Answers come from the solver's min-marginals: the exact least cost of the
 // whole plan with one choice forced (global regret), not from local

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Model.h - planning as a pairwise cost model
-//-------------------------===//
+//===- Model.h - planning as a pairwise cost model ------------------------===//
 //
 // Variables: the strategy of every op; the storage of every parameter and
 // input; and for every value with several uses its "converted copy": a pair of

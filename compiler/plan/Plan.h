@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Plan.h - a layout for every value: the planner's answer
-//-------------===//
+//===- Plan.h - a layout for every value: the planner's answer ------------===//
 //
 // A plan is data: the layouts of operands and results of every op of @main, and
 // for values with several uses the layout of one shared converted copy. It

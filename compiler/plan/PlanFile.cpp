@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- PlanFile.cpp - plans as JSON
-//----------------------------------------===//
+//===- PlanFile.cpp - plans as JSON ---------------------------------------===//
 //
 // { "version": 1, "model": SHA-256, "mesh": "dp=2,tp=4", "refined":
 // "dp=2,tp=2x2",

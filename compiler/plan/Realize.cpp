@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Realize.cpp - from layouts to conversions
-//---------------------------===//
+//===- Realize.cpp - from layouts to conversions --------------------------===//
 #include "compiler/plan/Plan.h"
 #include "compiler/plan/Trainable.h"
 

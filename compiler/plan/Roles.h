@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Roles.h - which dimensions are batch and tokens
-//---------------------===//
+//===- Roles.h - which dimensions are batch and tokens --------------------===//
 //
 // The parallel objective treats dimensions by what they mean: `dp` cuts the
 // batch, no other axis cuts batch or tokens. Meaning starts at the inputs

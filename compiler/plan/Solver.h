@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Solver.h - exact minimization of a pairwise cost model
-//--------------===//
+//===- Solver.h - exact minimization of a pairwise cost model -------------===//
 //
 // minimize   sum_v unary_v(x_v) + sum_(a,b) pair_ab(x_a, x_b)
 //

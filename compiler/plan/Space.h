@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Space.h - the strategies that the planner may choose from
-//-----------===//
+//===- Space.h - the strategies that the planner may choose from ----------===//
 //
 // For every op of the function: the well-typed strategies (Strategy.h) that the
 // objective allows, over all mesh axes together. Generic over the sharding

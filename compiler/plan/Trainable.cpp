@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Trainable.cpp - which stored tensors are parameters
-//-----------------===//
+//===- Trainable.cpp - which stored tensors are parameters ----------------===//
 
 #include "compiler/plan/Trainable.h"
 #include "dialects/mtp/MtpDialect.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Trainable.h - which stored tensors are parameters
-//-------------------===//
+//===- Trainable.h - which stored tensors are parameters ------------------===//
 #ifndef MTP_COMPILER_PLAN_TRAINABLE_H
 #define MTP_COMPILER_PLAN_TRAINABLE_H
 

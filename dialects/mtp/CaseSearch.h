@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- CaseSearch.h - the case of a rule that given layouts are
-//------------===//
+//===- CaseSearch.h - the case of a rule that given layouts are -----------===//
 //
 // An op is one case of its rule on every mesh axis. The verifier knows all
 // layouts and asks whether there is such a case; inference knows those of the

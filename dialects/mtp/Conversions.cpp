@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Conversions.cpp - changes of layout
-//---------------------------------===//
+//===- Conversions.cpp - changes of layout --------------------------------===//
 
 #include "dialects/mtp/MtpDialect.h"
 

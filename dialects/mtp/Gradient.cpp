@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Gradient.cpp - what the gradients of ops are written with
-//-----------===//
+//===- Gradient.cpp - what the gradients of ops are written with ----------===//
 
 #include "dialects/mtp/Gradient.h"
 

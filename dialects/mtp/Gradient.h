@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Gradient.h - what the gradients of ops are written with
-//-------------===//
+//===- Gradient.h - what the gradients of ops are written with ------------===//
 //
 // The gradient of an op is a formula of whole tensors: `dx = g · y` says
 // nothing of layouts. The builder types each op that it makes (InferLayout.h),

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- GradientsContraction.cpp - gradients of products, attention
-//---------===//
+//===- GradientsContraction.cpp - gradients of products, attention --------===//
 
 #include "dialects/mtp/Gradient.h"
 #include "dialects/mtp/RuleSupport.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- GradientsElementwise.cpp - gradients of elementwise ops
-//-------------===//
+//===- GradientsElementwise.cpp - gradients of elementwise ops ------------===//
 
 #include "dialects/mtp/Gradient.h"
 #include "dialects/mtp/RuleSupport.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- GradientsReduction.cpp - gradients of reductions, softmax, norms
-//----===//
+//===- GradientsReduction.cpp - gradients of reductions, softmax, norms ---===//
 
 #include "dialects/mtp/Gradient.h"
 #include "dialects/mtp/RuleSupport.h"

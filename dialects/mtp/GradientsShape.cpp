@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- GradientsShape.cpp - gradients of ops that move elements
-//------------===//
+//===- GradientsShape.cpp - gradients of ops that move elements -----------===//
 
 #include "dialects/mtp/Gradient.h"
 #include "dialects/mtp/RuleSupport.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- InferLayout.cpp - layouts of results from those of operands
-//---------===//
+//===- InferLayout.cpp - layouts of results from those of operands --------===//
 //
 // Generic over ShardingOpInterface: this file names no op.
 //

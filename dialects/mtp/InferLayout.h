@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- InferLayout.h - layouts of results from those of operands
-//-----------===//
+//===- InferLayout.h - layouts of results from those of operands ----------===//
 #ifndef MTP_DIALECT_INFERLAYOUT_H
 #define MTP_DIALECT_INFERLAYOUT_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Layout.cpp - how a tensor lies on a mesh
-//----------------------------===//
+//===- Layout.cpp - how a tensor lies on a mesh ---------------------------===//
 
 #include "dialects/mtp/Layout.h"
 

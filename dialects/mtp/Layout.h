@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Layout.h - how a tensor lies on a mesh
-//------------------------------===//
+//===- Layout.h - how a tensor lies on a mesh -----------------------------===//
 //
 // The plain data behind `#mtp.layout`, which algorithms work on. One state per
 // (tensor, mesh axis):

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- LayoutAttr.cpp - #mtp.layout and mtp.mesh
-//---------------------------===//
+//===- LayoutAttr.cpp - #mtp.layout and mtp.mesh --------------------------===//
 
 #include "dialects/mtp/MtpDialect.h"
 

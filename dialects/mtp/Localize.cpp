@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Localize.cpp - ops whose values are global positions
-//----------------===//
+//===- Localize.cpp - ops whose values are global positions ---------------===//
 
 #include "dialects/mtp/MtpDialect.h"
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- MtpDialect.cpp - the graph dialect
-//----------------------------------===//
+//===- MtpDialect.cpp - the graph dialect ---------------------------------===//
 
 #include "dialects/mtp/Gradient.h"
 

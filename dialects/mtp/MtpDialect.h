@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- MtpDialect.h - the graph dialect
-//------------------------------------===//
+//===- MtpDialect.h - the graph dialect -----------------------------------===//
 #ifndef MTP_DIALECT_MTPDIALECT_H
 #define MTP_DIALECT_MTPDIALECT_H
 

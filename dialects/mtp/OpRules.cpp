@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OpRules.cpp - sharding rules that depend on attributes or shapes
-//----===//
+//===- OpRules.cpp - sharding rules that depend on attributes or shapes ---===//
 
 #include "dialects/mtp/RuleSupport.h"
 #include "dialects/mtp/Strategy.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OpVerifiers.cpp - constraints beyond sharding, folds, work
-//----------===//
+//===- OpVerifiers.cpp - constraints beyond sharding, folds, work ---------===//
 
 #include "dialects/mtp/RuleSupport.h"
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ReshapeRule.cpp - factors of a reshape
-//------------------------------===//
+//===- ReshapeRule.cpp - factors of a reshape -----------------------------===//
 
 #include "dialects/mtp/ShardingRule.h"
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ShardingRule.cpp - how the dimensions of an op relate
-//---------------===//
+//===- ShardingRule.cpp - how the dimensions of an op relate --------------===//
 
 #include "dialects/mtp/ShardingRule.h"
 

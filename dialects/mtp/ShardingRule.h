@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ShardingRule.h - how the dimensions of an op relate
-//-----------------===//
+//===- ShardingRule.h - how the dimensions of an op relate ----------------===//
 //
 // The sharding rule of an op: the only place that knows how it may be split.
 // Verifier, planner and partitioner read it and nothing else.

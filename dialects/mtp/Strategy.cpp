@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Strategy.cpp - the well-typed ways to run an op
-//---------------------===//
+//===- Strategy.cpp - the well-typed ways to run an op --------------------===//
 
 #include "dialects/mtp/Strategy.h"
 

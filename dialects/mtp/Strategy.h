@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Strategy.h - the well-typed ways to run an op
-//-----------------------===//
+//===- Strategy.h - the well-typed ways to run an op ----------------------===//
 //
 // For one mesh axis an op is well-typed in exactly these ways:
 //

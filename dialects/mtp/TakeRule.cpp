@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- TakeRule.cpp - the rule of an op is the one it builds
-//---------------===//
+//===- TakeRule.cpp - the rule of an op is the one it builds --------------===//
 //
 // Alone in its file, so that test/fuzz can link another definition.
 //

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- VerifyLayout.cpp - an op is one of the cases of its rule
-//------------===//
+//===- VerifyLayout.cpp - an op is one of the cases of its rule -----------===//
 //
 // Generic over ShardingOpInterface: this file names no op.
 //

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- SpmdDialect.cpp - the program of one rank
-//---------------------------===//
+//===- SpmdDialect.cpp - the program of one rank --------------------------===//
 
 #include "dialects/spmd/SpmdDialect.h"
 

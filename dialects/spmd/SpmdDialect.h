@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- SpmdDialect.h - the program of one rank
-//-----------------------------===//
+//===- SpmdDialect.h - the program of one rank ----------------------------===//
 #ifndef MTP_DIALECT_SPMDDIALECT_H
 #define MTP_DIALECT_SPMDDIALECT_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- SpmdVerifiers.cpp - constraints of the spmd ops
-//---------------------===//
+//===- SpmdVerifiers.cpp - constraints of the spmd ops --------------------===//
 
 #include "dialects/spmd/SpmdDialect.h"
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Match.cpp - recognising decomposed forms
-//----------------------------===//
+//===- Match.cpp - recognising decomposed forms ---------------------------===//
 
 #include "passes/raise/Match.h"
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Match.h - recognising decomposed forms
-//------------------------------===//
+//===- Match.h - recognising decomposed forms -----------------------------===//
 //
 // Small matchers that see through what exporters vary: the order of operands,
 // constants on either side, a division in place of a product.

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RaiseActivation.cpp - GELU (both) and SiLU
-//--------------------------===//
+//===- RaiseActivation.cpp - GELU (both) and SiLU -------------------------===//
 
 #include "passes/raise/Match.h"
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RaiseAttention.cpp - scaled dot-product attention
-//-------------------===//
+//===- RaiseAttention.cpp - scaled dot-product attention ------------------===//
 //
 //   matmul(softmax(cap(c · q kᵀ) + masks), v)
 //

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RaiseMask.cpp - masks of attention scores
-//---------------------------===//
+//===- RaiseMask.cpp - masks of attention scores --------------------------===//
 
 #include "passes/raise/RaiseMask.h"
 

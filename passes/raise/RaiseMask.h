@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RaiseMask.h - masks of attention scores
-//-----------------------------===//
+//===- RaiseMask.h - masks of attention scores ----------------------------===//
 #ifndef MTP_PASSES_RAISE_RAISEMASK_H
 #define MTP_PASSES_RAISE_RAISEMASK_H
 

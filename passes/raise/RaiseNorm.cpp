@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RaiseNorm.cpp - LayerNorm and RMSNorm
-//-------------------------------===//
+//===- RaiseNorm.cpp - LayerNorm and RMSNorm ------------------------------===//
 //
 //   rms_norm    x / sqrt(mean(x²) + e) · w, in any order
 //   layer_norm  d / sqrt(mean(d²) + e) · w + b, where d = x - mean(x)

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RaiseRotary.cpp - rotary position embedding
-//-------------------------===//
+//===- RaiseRotary.cpp - rotary position embedding ------------------------===//
 //
 //   x · cos + concat(-x[.., d/2:], x[.., :d/2]) · sin
 //

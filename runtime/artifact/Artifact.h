@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Artifact.h - a compiled model
-//---------------------------------------===//
+//===- Artifact.h - a compiled model --------------------------------------===//
 //
 // The hand-over from compiler to runtime, without LLVM types. One program
 // serves every rank; whatever differs between ranks (blocks of weights,
@@ -16,6 +15,8 @@
 //===----------------------------------------------------------------------===//
 #ifndef MTP_RUNTIME_ARTIFACT_H
 #define MTP_RUNTIME_ARTIFACT_H
+
+#include "runtime/artifact/GpuCode.h"
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -266,7 +267,8 @@ struct Artifact {
   std::vector<std::string> faults; ///< messages for MtpRank::fault, 1-based
   std::vector<std::string> kernelNames;
   nlohmann::json plan; ///< what --json shows under `plan`
-  std::string object;  ///< ELF shared object
+  GpuCode gpu;         ///< device "cuda"
+  std::string object;  ///< ELF shared object; PTX for device "cuda"
   std::string data;    ///< embedded constants
 
   /// The file's bytes.

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- TinyCompiler.cpp - a compiler that knows one model, for tests
-//-------===//
+//===- TinyCompiler.cpp - a compiler that knows one model, for tests ------===//
 //
 // Lets the tests of mtp-run go without LLVM, under sanitizers as well. Whatever
 // file it is given, the program is y = x W with x [batch, 8] (batch 2 unless

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ArtifactFile.h - one artifact for several sizes
-//---------------------===//
+//===- ArtifactFile.h - one artifact for several sizes --------------------===//
 //
 // `--dim seq=16,32` compiles one program a size into one file: magic "MTPM",
 // u32 version, u64 count, then for each artifact u64 bytes and the artifact as

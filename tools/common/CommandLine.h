@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- CommandLine.h - the options of mtp-run and mtp-compile
-//--------------===//
+//===- CommandLine.h - the options of mtp-run and mtp-compile -------------===//
 //
 // Grammar, defaults and exit codes are those of `--help`. Options of work that
 // this build doesn't have (training, MPI, CUDA, ...) are read like the others

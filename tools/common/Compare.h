@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Compare.h - how far two results are apart
-//---------------------------===//
+//===- Compare.h - how far two results are apart --------------------------===//
 #ifndef MTP_TOOLS_COMMON_COMPARE_H
 #define MTP_TOOLS_COMMON_COMPARE_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Compile.h - a compilation as the tools ask for it
-//-------------------===//
+//===- Compile.h - a compilation as the tools ask for it ------------------===//
 #ifndef MTP_TOOLS_COMMON_COMPILE_H
 #define MTP_TOOLS_COMMON_COMPILE_H
 

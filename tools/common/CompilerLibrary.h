@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- CompilerLibrary.h - libmtp-compiler.so, opened when needed
-//----------===//
+//===- CompilerLibrary.h - libmtp-compiler.so, opened when needed ---------===//
 #ifndef MTP_TOOLS_COMMON_COMPILERLIBRARY_H
 #define MTP_TOOLS_COMMON_COMPILERLIBRARY_H
 

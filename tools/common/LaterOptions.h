@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- LaterOptions.h - options that this build refuses by name
-//------------===//
+//===- LaterOptions.h - options that this build refuses by name -----------===//
 #ifndef MTP_TOOLS_COMMON_LATEROPTIONS_H
 #define MTP_TOOLS_COMMON_LATEROPTIONS_H
 

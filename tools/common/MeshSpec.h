@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- MeshSpec.h - the mesh of the command line
-//---------------------------===//
+//===- MeshSpec.h - the mesh of the command line --------------------------===//
 //
 //   mesh := axis (',' axis)*        axis := name '=' size
 //   name := [A-Za-z_][A-Za-z0-9_]*  size := decimal, at least 1

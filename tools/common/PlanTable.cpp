@@ -76,8 +76,7 @@ static std::string collectiveTable(const Artifact &artifact,
                bytesText(siteBytes), reason});
   };
   // The plan is of the forward pass; the program has those of all phases.
-  bool trains =
-      artifact.plan.is_object() && artifact.plan.contains("training");
+  bool trains = artifact.plan.is_object() && artifact.plan.contains("training");
   if (compiled && !compiled->collectives.empty() && !trains)
     for (const PlannedCollective &c : compiled->collectives)
       add(c.node, c.kind + " on " + c.axis + " (" + c.op + ")", c.count,

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- PlanTable.h - the plan as a person reads it
-//-------------------------===//
+//===- PlanTable.h - the plan as a person reads it ------------------------===//
 #ifndef MTP_TOOLS_COMMON_PLANTABLE_H
 #define MTP_TOOLS_COMMON_PLANTABLE_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Report.h - what --json writes
-//---------------------------------------===//
+//===- Report.h - what --json writes --------------------------------------===//
 //
 // Every key stands in every report; what a run did not come to is null or
 // empty. docs: the section on --json of the command line.

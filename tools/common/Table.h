@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Table.h - aligned text, alike rows folded
-//---------------------------===//
+//===- Table.h - aligned text, alike rows folded --------------------------===//
 #ifndef MTP_TOOLS_COMMON_TABLE_H
 #define MTP_TOOLS_COMMON_TABLE_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Terminal.h - messages and progress on standard error
-//----------------===//
+//===- Terminal.h - messages and progress on standard error ---------------===//
 #ifndef MTP_TOOLS_COMMON_TERMINAL_H
 #define MTP_TOOLS_COMMON_TERMINAL_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Text.h - numbers and lists as text
-//----------------------------------===//
+//===- Text.h - numbers and lists as text ---------------------------------===//
 #ifndef MTP_TOOLS_COMMON_TEXT_H
 #define MTP_TOOLS_COMMON_TEXT_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- WaitPolicy.h - how idle threads of a rank wait
-//----------------------===//
+//===- WaitPolicy.h - how idle threads of a rank wait ---------------------===//
 #ifndef MTP_TOOLS_COMMON_WAITPOLICY_H
 #define MTP_TOOLS_COMMON_WAITPOLICY_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-compile.cpp - a model becomes an artifact
-//-----------------------===//
+//===- mtp-compile.cpp - a model becomes an artifact ----------------------===//
 #include "runtime/io/Npz.h"
 #include "runtime/loader/WeightFiles.h"
 #include "tools/common/ArtifactFile.h"

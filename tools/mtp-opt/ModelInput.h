@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ModelInput.h - what mtp-opt reads
-//-----------------------------------===//
+//===- ModelInput.h - what mtp-opt reads ----------------------------------===//
 #ifndef MTP_TOOLS_MTPOPT_MODELINPUT_H
 #define MTP_TOOLS_MTPOPT_MODELINPUT_H
 

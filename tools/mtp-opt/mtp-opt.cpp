@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-opt.cpp - inspect modules and run passes
-//------------------------===//
+//===- mtp-opt.cpp - inspect modules and run passes -----------------------===//
 
 #include "compiler/driver/Compilation.h"
 #include "compiler/driver/Pipelines.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Inputs.h - the inputs that the command line names
-//-------------------===//
+//===- Inputs.h - the inputs that the command line names ------------------===//
 #ifndef MTP_TOOLS_MTP_RUN_INPUTS_H
 #define MTP_TOOLS_MTP_RUN_INPUTS_H
 

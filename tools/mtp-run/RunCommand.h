@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RunCommand.h - one run of mtp-run
-//-----------------------------------===//
+//===- RunCommand.h - one run of mtp-run ----------------------------------===//
 #ifndef MTP_TOOLS_MTP_RUN_RUNCOMMAND_H
 #define MTP_TOOLS_MTP_RUN_RUNCOMMAND_H
 

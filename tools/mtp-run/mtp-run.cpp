@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mtp-run.cpp - runs a model on several ranks
-//-------------------------===//
+//===- mtp-run.cpp - runs a model on several ranks ------------------------===//
 //
 // Links the runtime only; the compiler is opened when the model is not compiled
 // yet (tools/common/CompilerLibrary.h).

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- EmitterTable.h - one function an op
-//---------------------------------===//
+//===- EmitterTable.h - one function an op --------------------------------===//
 //
 // The one place where kernels learn about ops: each family registers, for each
 // op, how an element of its result is computed, and what fusion needs to know.

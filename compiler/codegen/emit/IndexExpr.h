@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- IndexExpr.h - positions as affine expressions
-//-----------------------===//
+//===- IndexExpr.h - positions as affine expressions ----------------------===//
 //
 // A position along a dimension is an affine expression over variables. A
 // variable is a loop counter (or a part of one) or an integer value of the

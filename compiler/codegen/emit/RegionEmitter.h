@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RegionEmitter.h - a region of mtp ops to loops
-//----------------------===//
+//===- RegionEmitter.h - a region of mtp ops to loops ---------------------===//
 //
 // Emission is driven by demand. Storing element (i, j) of a result asks for
 // that element of the tensor, which asks for elements of its operands, down to

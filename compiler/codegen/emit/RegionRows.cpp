@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RegionRows.cpp - sweeps over rows, and what they keep
-//---------------===//
+//===- RegionRows.cpp - sweeps over rows, and what they keep --------------===//
 
 #include "compiler/codegen/emit/EmitterTable.h"
 #include "compiler/codegen/emit/RegionEmitter.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RowOps.h - which dimensions an op sweeps
-//----------------------------===//
+//===- RowOps.h - which dimensions an op sweeps ---------------------------===//
 #ifndef MTP_COMPILER_CODEGEN_EMIT_ROWOPS_H
 #define MTP_COMPILER_CODEGEN_EMIT_ROWOPS_H
 

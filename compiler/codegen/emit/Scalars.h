@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Scalars.h - arithmetic on register values
-//---------------------------===//
+//===- Scalars.h - arithmetic on register values --------------------------===//
 //
 // The meaning of mtp's element types on scalars: signedness, NaN, division by
 // zero, conversion. One formula for each function, used by all emitters.

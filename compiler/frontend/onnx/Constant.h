@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Constant.h - a tensor value known at import
-//-------------------------===//
+//===- Constant.h - a tensor value known at import ------------------------===//
 //
 // Integers and booleans are held as int64, floats as double and rounded to
 // their type after each step, so that folding gives the bits that the operators

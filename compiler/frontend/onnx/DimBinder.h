@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- DimBinder.h - numbers for symbolic dimensions
-//-----------------------===//
+//===- DimBinder.h - numbers for symbolic dimensions ----------------------===//
 #ifndef MTP_COMPILER_FRONTEND_ONNX_DIMBINDER_H
 #define MTP_COMPILER_FRONTEND_ONNX_DIMBINDER_H
 

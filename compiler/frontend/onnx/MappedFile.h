@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- MappedFile.h - a file of the model, mapped for reading
-//--------------===//
+//===- MappedFile.h - a file of the model, mapped for reading -------------===//
 #ifndef MTP_COMPILER_FRONTEND_ONNX_MAPPEDFILE_H
 #define MTP_COMPILER_FRONTEND_ONNX_MAPPEDFILE_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Model.h - an ONNX file as it stands
-//---------------------------------===//
+//===- Model.h - an ONNX file as it stands --------------------------------===//
 //
 // Plain data, without protobuf types: graphs whose values are names, functions,
 // subgraphs. Tensor payloads are references into mapped files.

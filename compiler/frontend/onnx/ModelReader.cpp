@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ModelReader.cpp - ModelProto to plain data
-//--------------------------===//
+//===- ModelReader.cpp - ModelProto to plain data -------------------------===//
 #include "compiler/frontend/onnx/Model.h"
 #include "compiler/frontend/onnx/OnnxError.h"
 #include "compiler/frontend/onnx/Skeleton.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OnnxError.h - what the ONNX front end reports
-//-----------------------===//
+//===- OnnxError.h - what the ONNX front end reports ----------------------===//
 #ifndef MTP_COMPILER_FRONTEND_ONNX_ONNXERROR_H
 #define MTP_COMPILER_FRONTEND_ONNX_ONNXERROR_H
 

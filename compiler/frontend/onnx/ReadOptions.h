@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ReadOptions.h - what decides shapes and types
-//-----------------------===//
+//===- ReadOptions.h - what decides shapes and types ----------------------===//
 #ifndef MTP_COMPILER_FRONTEND_ONNX_READOPTIONS_H
 #define MTP_COMPILER_FRONTEND_ONNX_READOPTIONS_H
 
@@ -21,7 +20,7 @@ struct ReadOptions {
   std::map<std::string, Given> inputs; ///< bind dimensions where `dims` doesn't
   bool defaultDims = false;     ///< unbound: batch 1, others 16, with a warning
   bool doublePrecision = false; ///< every float becomes f64
-  bool keepDropout = false; ///< mtp.dropout instead of the identity
+  bool keepDropout = false;     ///< mtp.dropout instead of the identity
 };
 
 } // namespace mtp::onnx

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Skeleton.h - an ONNX file without the bytes of its tensors
-//----------===//
+//===- Skeleton.h - an ONNX file without the bytes of its tensors ---------===//
 //
 // Weights must stay in the mapped file. The protobuf parser copies every bytes
 // field, so the parser never sees them: a walk over the wire format copies the

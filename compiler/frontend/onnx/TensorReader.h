@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- TensorReader.h - TensorProto to a checked reference
-//-----------------===//
+//===- TensorReader.h - TensorProto to a checked reference ----------------===//
 #ifndef MTP_COMPILER_FRONTEND_ONNX_TENSORREADER_H
 #define MTP_COMPILER_FRONTEND_ONNX_TENSORREADER_H
 

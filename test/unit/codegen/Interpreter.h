@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Interpreter.h - mtp ops, slowly, in double precision
-//----------------===//
+//===- Interpreter.h - mtp ops, slowly, in double precision ---------------===//
 #ifndef MTP_TEST_UNIT_CODEGEN_INTERPRETER_H
 #define MTP_TEST_UNIT_CODEGEN_INTERPRETER_H
 

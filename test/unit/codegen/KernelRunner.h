@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- KernelRunner.h - compiles, loads and runs kernels
-//-------------------===//
+//===- KernelRunner.h - compiles, loads and runs kernels ------------------===//
 #ifndef MTP_TEST_UNIT_CODEGEN_KERNELRUNNER_H
 #define MTP_TEST_UNIT_CODEGEN_KERNELRUNNER_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RandomRegion.h - random funcs of fusible ops
-//------------------------===//
+//===- RandomRegion.h - random funcs of fusible ops -----------------------===//
 #ifndef MTP_TEST_UNIT_CODEGEN_RANDOMREGION_H
 #define MTP_TEST_UNIT_CODEGEN_RANDOMREGION_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ConjugateTest.cpp - every conversion and its conjugate
-//--------------===//
+//===- ConjugateTest.cpp - every conversion and its conjugate -------------===//
 
 #include "dialects/mtp/MtpDialect.h"
 

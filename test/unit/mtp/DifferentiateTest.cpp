@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- DifferentiateTest.cpp - no conjugate can be left out
-//----------------===//
+//===- DifferentiateTest.cpp - no conjugate can be left out ---------------===//
 
 #include "compiler/autodiff/Differentiate.h"
 #include "dialects/mtp/Gradient.h"

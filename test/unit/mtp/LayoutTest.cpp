@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- LayoutTest.cpp - blocks, layout text, reshape factors
-//---------------===//
+//===- LayoutTest.cpp - blocks, layout text, reshape factors --------------===//
 
 #include "dialects/mtp/Layout.h"
 #include "dialects/mtp/ShardingRule.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- HostileTest.cpp - damaged files end with a message
-//------------------===//
+//===- HostileTest.cpp - damaged files end with a message -----------------===//
 //
 // Worth most under AddressSanitizer. Every reference that a damaged file yields
 // must lie inside a file: the test reads the first and the last byte of each.

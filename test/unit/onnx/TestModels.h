@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- TestModels.h - small models, written to a folder of the test
-//--------===//
+//===- TestModels.h - small models, written to a folder of the test -------===//
 #ifndef MTP_TEST_UNIT_ONNX_TESTMODELS_H
 #define MTP_TEST_UNIT_ONNX_TESTMODELS_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- PlanFixture.h - models and calls for the tests of the planner
-//-------===//
+//===- PlanFixture.h - models and calls for the tests of the planner ------===//
 #ifndef MTP_TEST_UNIT_PLAN_PLANFIXTURE_H
 #define MTP_TEST_UNIT_PLAN_PLANFIXTURE_H
 

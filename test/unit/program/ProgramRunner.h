@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ProgramRunner.h - runs typed programs on their mesh and on one rank
-//-===//
+//===- ProgramRunner.h - runs typed programs on a mesh and on one rank -===//
 #ifndef MTP_TEST_UNIT_PROGRAM_PROGRAMRUNNER_H
 #define MTP_TEST_UNIT_PROGRAM_PROGRAMRUNNER_H
 

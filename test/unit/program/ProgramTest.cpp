@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ProgramTest.cpp - n ranks compute what one rank computes
-//------------===//
+//===- ProgramTest.cpp - n ranks compute what one rank computes -----------===//
 //
 // Every program of the lit tests of mtp-partition, and those beside this file,
 // runs on its mesh and on one rank, with poison in padding and in the arena.

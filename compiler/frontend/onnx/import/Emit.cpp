@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Emit.cpp - makes mtp ops with the types that follow
-//-----------------===//
+//===- Emit.cpp - makes mtp ops with the types that follow ----------------===//
 
 #include "compiler/frontend/onnx/import/Emit.h"
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Emit.h - makes mtp ops with the types that follow
-//-------------------===//
+//===- Emit.h - makes mtp ops with the types that follow ------------------===//
 #ifndef MTP_COMPILER_FRONTEND_ONNX_IMPORT_EMIT_H
 #define MTP_COMPILER_FRONTEND_ONNX_IMPORT_EMIT_H
 

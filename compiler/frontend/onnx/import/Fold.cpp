@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Fold.cpp - arithmetic on what is known at import
-//--------------------===//
+//===- Fold.cpp - arithmetic on what is known at import -------------------===//
 //
 // Shapes and what is computed from them: vectors and splats. Larger values,
 // such as masks, stay operators whatever their size, so that later passes see

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Importer.cpp - the walk over the model
-//------------------------------===//
+//===- Importer.cpp - the walk over the model -----------------------------===//
 
 #include "compiler/frontend/onnx/import/Importer.h"
 #include "compiler/frontend/onnx/DimBinder.h"

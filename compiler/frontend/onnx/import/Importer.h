@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Importer.h - from ONNX nodes to mtp ops
-//-----------------------------===//
+//===- Importer.h - from ONNX nodes to mtp ops ----------------------------===//
 //
 // One walk in topological order. All dimensions have numbers before it starts,
 // so every value has a static shape as soon as it is made. A value is known at

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ImporterValues.cpp - constants and weights as mtp values
-//------------===//
+//===- ImporterValues.cpp - constants and weights as mtp values -----------===//
 
 #include "compiler/frontend/onnx/import/Importer.h"
 

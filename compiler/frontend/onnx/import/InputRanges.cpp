@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- InputRanges.cpp - what values an input may take
-//---------------------===//
+//===- InputRanges.cpp - what values an input may take --------------------===//
 
 #include "compiler/frontend/onnx/import/InputRanges.h"
 #include "dialects/mtp/MtpDialect.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- InputRanges.h - what values an input may take
-//-----------------------===//
+//===- InputRanges.h - what values an input may take ----------------------===//
 #ifndef MTP_COMPILER_FRONTEND_ONNX_IMPORT_INPUTRANGES_H
 #define MTP_COMPILER_FRONTEND_ONNX_IMPORT_INPUTRANGES_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- NodeContext.cpp - what the handler of a node sees
-//-------------------===//
+//===- NodeContext.cpp - what the handler of a node sees ------------------===//
 
 #include "compiler/frontend/onnx/import/Importer.h"
 

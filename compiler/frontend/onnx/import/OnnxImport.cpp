@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OnnxImport.cpp - an ONNX file as an mtp module
-//----------------------===//
+//===- OnnxImport.cpp - an ONNX file as an mtp module ---------------------===//
 
 #include "compiler/frontend/onnx/import/OnnxImport.h"
 #include "compiler/frontend/onnx/import/Importer.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OnnxImport.h - an ONNX file as an mtp module
-//------------------------===//
+//===- OnnxImport.h - an ONNX file as an mtp module -----------------------===//
 #ifndef MTP_COMPILER_FRONTEND_ONNX_IMPORT_ONNXIMPORT_H
 #define MTP_COMPILER_FRONTEND_ONNX_IMPORT_ONNXIMPORT_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OpsAttention.cpp - Attention and RotaryEmbedding of opset 23
-//--------===//
+//===- OpsAttention.cpp - Attention and RotaryEmbedding of opset 23 -------===//
 //
 // Attention follows the text of the operator as of 2026: scores, then softcap,
 // then the mask; query i sees keys j ≤ i + past length under is_causal; key

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OpsContraction.cpp - products, Einsum, convolution
-//------------------===//
+//===- OpsContraction.cpp - products, Einsum, convolution -----------------===//
 
 #include "compiler/frontend/onnx/import/Importer.h"
 

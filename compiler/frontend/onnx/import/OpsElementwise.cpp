@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OpsElementwise.cpp - elementwise operators
-//--------------------------===//
+//===- OpsElementwise.cpp - elementwise operators -------------------------===//
 
 #include "compiler/frontend/onnx/TensorReader.h"
 #include "compiler/frontend/onnx/import/Importer.h"

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OpsIndex.cpp - operators that read and write by index
-//---------------===//
+//===- OpsIndex.cpp - operators that read and write by index --------------===//
 
 #include "compiler/frontend/onnx/import/Importer.h"
 #include "runtime/support/Checked.h"

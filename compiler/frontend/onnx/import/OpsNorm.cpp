@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OpsNorm.cpp - normalizations
-//----------------------------------------===//
+//===- OpsNorm.cpp - normalizations ---------------------------------------===//
 
 #include "compiler/frontend/onnx/import/Importer.h"
 

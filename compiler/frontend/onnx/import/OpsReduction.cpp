@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OpsReduction.cpp - reductions, softmax, selection
-//-------------------===//
+//===- OpsReduction.cpp - reductions, softmax, selection ------------------===//
 
 #include "compiler/frontend/onnx/import/Importer.h"
 

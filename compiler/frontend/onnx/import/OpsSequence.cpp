@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- OpsSequence.cpp - sequences of known length
-//-------------------------===//
+//===- OpsSequence.cpp - sequences of known length ------------------------===//
 //
 // A sequence is a list of values while importing; nothing of it reaches the IR.
 //
