@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ConversionPrograms.h - every change of layout
-//-----------------------===//
+//===- ConversionPrograms.h - every change of layout ----------------------===//
 #ifndef MTP_TEST_FUZZ_CONVERSIONPROGRAMS_H
 #define MTP_TEST_FUZZ_CONVERSIONPROGRAMS_H
 

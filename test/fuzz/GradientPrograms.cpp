@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- GradientPrograms.cpp - the gradient of every op in every case
-//-------===//
+//===- GradientPrograms.cpp - the gradient of every op in every case ------===//
 
 #include "test/fuzz/GradientPrograms.h"
 

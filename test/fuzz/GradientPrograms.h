@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- GradientPrograms.h - the gradient of every op in every case
-//---------===//
+//===- GradientPrograms.h - the gradient of every op in every case --------===//
 //
 // A program like those of TypedPrograms.h that ends in a loss: the float
 // results of each trial, brought back to a whole invariant value, times fixed

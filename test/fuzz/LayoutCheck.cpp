@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- LayoutCheck.cpp - the verifier against the design's table
-//-----------===//
+//===- LayoutCheck.cpp - the verifier against the design's table ----------===//
 
 #include "test/fuzz/LayoutMaker.h"
 #include "test/fuzz/RuleTables.h"

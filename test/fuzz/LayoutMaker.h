@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- LayoutMaker.h - whole values in any layout
-//--------------------------===//
+//===- LayoutMaker.h - whole values in any layout -------------------------===//
 #ifndef MTP_TEST_FUZZ_LAYOUTMAKER_H
 #define MTP_TEST_FUZZ_LAYOUTMAKER_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- ProgramRunner.h - compile a module, run it, compare
-//-----------------===//
+//===- ProgramRunner.h - compile a module, run it, compare ----------------===//
 #ifndef MTP_TEST_FUZZ_PROGRAMRUNNER_H
 #define MTP_TEST_FUZZ_PROGRAMRUNNER_H
 

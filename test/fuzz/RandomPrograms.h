@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RandomPrograms.h - random graphs of many ops
-//------------------------===//
+//===- RandomPrograms.h - random graphs of many ops -----------------------===//
 #ifndef MTP_TEST_FUZZ_RANDOMPROGRAMS_H
 #define MTP_TEST_FUZZ_RANDOMPROGRAMS_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RuleMutations.h - wrong rules on purpose
-//----------------------------===//
+//===- RuleMutations.h - wrong rules on purpose ---------------------------===//
 //
 // Linked into mutate-rules only: this file's definitions of `detail::takeRule`
 // and `partition::neutralElement` stand in for those of the product's

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- RuleTables.h - what rules are, and what they ought to accept
-//--------===//
+//===- RuleTables.h - what rules are, and what they ought to accept -------===//
 #ifndef MTP_TEST_FUZZ_RULETABLES_H
 #define MTP_TEST_FUZZ_RULETABLES_H
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- TypedPrograms.cpp - every op in every case of its rule
-//--------------===//
+//===- TypedPrograms.cpp - every op in every case of its rule -------------===//
 
 #include "test/fuzz/TypedPrograms.h"
 

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- TypedPrograms.h - every op in every case of its rule
-//----------------===//
+//===- TypedPrograms.h - every op in every case of its rule ---------------===//
 //
 // Takes a module of single-op functions and a mesh, and builds a typed program
 // that runs the op in every well-typed way: operands are brought from whole

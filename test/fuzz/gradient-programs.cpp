@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- gradient-programs.cpp - the gradient of every op in every case
-//------===//
+//===- gradient-programs.cpp - the gradient of every op in every case -----===//
 //
 //   gradient-programs OPS.mlir --mesh tp=2 ... [--limit N] [--only NAME]
 //                     [--types] [--dump]

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- mutate-rules.cpp - does a test fail when a rule is wrong?
-//-----------===//
+//===- mutate-rules.cpp - does a test fail when a rule is wrong? ----------===//
 //
 //   mutate-rules OPS.mlir LAYOUTS.txt CASES.txt [--jobs N] [--only NAME]
 //   [--every]

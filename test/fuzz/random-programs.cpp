@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- random-programs.cpp - random graphs under random plans
-//--------------===//
+//===- random-programs.cpp - random graphs under random plans -------------===//
 //
 //   random-programs OPS.mlir --mesh tp=2 ... [--from N] [--count N] [--ops N]
 //                   [--seconds S] [--dump N]

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- rule-tables.cpp - rules against tables
-//------------------------------===//
+//===- rule-tables.cpp - rules against tables -----------------------------===//
 //
 //   rule-tables OPS.mlir LAYOUTS.txt CASES.txt [--write-cases]
 //

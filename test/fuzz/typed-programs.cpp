@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- typed-programs.cpp - run every op in every case of its rule
-//---------===//
+//===- typed-programs.cpp - run every op in every case of its rule --------===//
 //
 //   typed-programs OPS.mlir --mesh tp=2 --mesh dp=2,tp=3 ... [--limit N]
 //   [--only NAME]
