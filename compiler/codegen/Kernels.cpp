@@ -21,7 +21,7 @@ using namespace mlir;
 using namespace mtp;
 
 /// Raised when the same region gives other code.
-static constexpr const char *kCodegenVersion = "2";
+static constexpr const char *kCodegenVersion = "3";
 
 /// Ends a message of a kernel that several nodes share.
 static constexpr const char *kShared = " or one of the same form";

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/emit/LoopNest.h"
 
+#include <algorithm>
+
 using namespace mtp;
 
 /// Ranges of one part, and of all parts of a nest together: there is a copy of
@@ -26,7 +28,29 @@ NestPlan::parts(llvm::ArrayRef<int64_t> extents) const {
       if (part->extent != 1)
         result.push_back(*part);
   }
+  if (tiledWithLast >= 0) {
+    auto minor = llvm::find_if(result, [&](const LoopPart &part) {
+      return part.dim == unsigned(tiledWithLast) && part.stride == 1;
+    });
+    std::rotate(minor, minor + 1, result.end() - 1);
+  }
   return result;
+}
+
+bool NestPlan::tile(const LoopPart &part, const LoopPart &last) {
+  if (tiledWithLast >= 0 || !breaks.empty() || part.stride != 1 ||
+      last.stride != 1)
+    return false;
+  for (int64_t size : {16, 32, 24, 8}) {
+    if (part.extent % size != 0 || last.extent % size != 0 ||
+        part.extent == size || last.extent == size)
+      continue;
+    tiledWithLast = part.dim;
+    cuts[part.dim].insert(size);
+    cuts[last.dim].insert(size);
+    return true;
+  }
+  return false;
 }
 
 llvm::SmallVector<std::pair<int64_t, int64_t>>

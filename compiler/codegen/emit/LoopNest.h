@@ -1,13 +1,16 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- LoopNest.h - how the loops of a kernel are cut and merged
-//-----------===//
+//===- LoopNest.h - how the loops of a kernel are cut and merged ----------===//
 //
 // A nest iterates over dimensions. Each dimension is one part, or several where
 // a reshape needs it (a cut), e.g. 12 = 4 x 3 by the cut at stride 3.
 // Neighbouring parts that every access uses as one (their strides continue each
 // other) are merged into one loop. A part may be broken into ranges at points
 // where a concat or a pad changes over, so that no test is left inside a loop.
+//
+// Where one tensor runs along another dimension than the innermost loop (a
+// transpose), both dimensions are cut and the loops inside of the cuts come
+// last: a tile, whose lines stay in the first cache until all of them is read.
 //
 // A kernel is emitted several times: every pass collects cuts and breaks that
 // it missed, until none is; the last pass merges. Plans are what stays between
@@ -45,6 +48,8 @@ struct NestPlan {
   std::map<std::tuple<unsigned, int64_t, int64_t>, std::set<int64_t>> breaks;
   /// Positions of parts that can't be merged with the next one.
   std::set<unsigned> apart;
+  /// The dimension that is tiled with the last one, -1 if none is.
+  int tiledWithLast = -1;
 
   /// The parts of dimensions of these extents, major first; parts of extent 1
   /// are left out.
@@ -55,6 +60,9 @@ struct NestPlan {
   bool hasBreaks(const LoopPart &part) const {
     return breaks.count({part.dim, part.stride, part.extent}) != 0;
   }
+  /// Tiles the innermost part of a dimension with that of the last one; false
+  /// if something is tiled already or there is no size that divides both.
+  bool tile(const LoopPart &part, const LoopPart &last);
   /// Adds a cut; false if it is there or does not divide.
   bool cut(unsigned dim, int64_t stride);
   /// Adds a break; false if it is there, outside, or one too many.

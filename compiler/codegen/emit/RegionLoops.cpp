@@ -16,6 +16,8 @@ using namespace mtp;
 static constexpr int kMaxPasses = 24;
 /// The outermost loops run in parallel until there are so many iterations.
 static constexpr int64_t kEnoughIterations = 64;
+/// Elements from which on neighbours don't share a line of the cache.
+static constexpr int64_t kFarApart = 16;
 /// Multiplications that are worth waking a thread.
 static constexpr int64_t kGrainWork = 1 << 16;
 
@@ -70,6 +72,11 @@ void RegionEmitter::recordAccess(const IndexExpr &expr) {
       if (variables[other.variable].nest == nest)
         coefficients[variables[other.variable].part] = other.coefficient;
     NestPlan &plan = plans[nest->key];
+    // Steps of one element in another loop than the innermost, which jumps.
+    if (nest->key == NestKey{nullptr, 0} && coefficients.back() >= kFarApart)
+      for (unsigned part = 0; part + 1 < coefficients.size(); ++part)
+        if (coefficients[part] == 1)
+          replan |= plan.tile(nest->parts[part], nest->parts.back());
     for (unsigned part = 0; part + 1 < coefficients.size(); ++part)
       if (coefficients[part] !=
           coefficients[part + 1] * nest->parts[part + 1].extent)

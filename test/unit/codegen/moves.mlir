@@ -93,3 +93,21 @@ func.func @gather_nd(%x: tensor<4x11x12x3xf32>, %i: tensor<4x6x2xi64>) -> tensor
   %0 = mtp.gather_nd %x[%i] batch_dims 1 : (tensor<4x11x12x3xf32>, tensor<4x6x2xi64>) -> tensor<4x6x3xf32>
   return %0 : tensor<4x6x3xf32>
 }
+func.func @transpose_in_tiles(%x: tensor<64x96xf32>, %b: tensor<64xf32>) -> (tensor<96x64xf32>, tensor<96x64xf32>) {
+  %0 = mtp.transpose %x [1, 0] : (tensor<64x96xf32>) -> tensor<96x64xf32>
+  %1 = mtp.add %0, %b : (tensor<96x64xf32>, tensor<64xf32>) -> tensor<96x64xf32>
+  return %1, %0 : tensor<96x64xf32>, tensor<96x64xf32>
+}
+func.func @transpose_heads_in_tiles(%x: tensor<2x4x48x32xf64>) -> tensor<2x4x32x48xf64> {
+  %0 = mtp.transpose %x [0, 1, 3, 2] : (tensor<2x4x48x32xf64>) -> tensor<2x4x32x48xf64>
+  return %0 : tensor<2x4x32x48xf64>
+}
+func.func @transpose_and_reshape_in_tiles(%x: tensor<48x2x64xf32>) -> tensor<64x96xf32> {
+  %0 = mtp.transpose %x [2, 1, 0] : (tensor<48x2x64xf32>) -> tensor<64x2x48xf32>
+  %1 = mtp.reshape %0 : (tensor<64x2x48xf32>) -> tensor<64x96xf32>
+  return %1 : tensor<64x96xf32>
+}
+func.func @transpose_to_the_front_in_tiles(%x: tensor<3x32x40xf32>) -> tensor<40x3x32xf32> {
+  %0 = mtp.transpose %x [2, 0, 1] : (tensor<3x32x40xf32>) -> tensor<40x3x32xf32>
+  return %0 : tensor<40x3x32xf32>
+}
