@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Eliminate.cpp - order, buckets and messages of the solver ----------===//
-#include "compiler/plan/Solver.h"
+#include "compiler/plan/Eliminate.h"
 
 #include <algorithm>
 #include <set>
@@ -76,199 +75,94 @@ int64_t multiply(int64_t a, int64_t b) {
 
 } // namespace
 
-int64_t Solver::entriesOf(const std::vector<int> &scope) const {
-  int64_t entries = 1;
-  for (int v : scope)
-    entries = multiply(entries, int64_t(problem.variables[v].unary.size()));
-  return entries;
-}
-
-bool Solver::orderVariables() {
-  if (!order.empty() || problem.variables.empty())
-    return true;
+std::optional<Elimination> eliminate(const Problem &problem,
+                                     const SolverOptions &options,
+                                     SolverError &error) {
   int count = int(problem.variables.size());
   Graph graph(problem);
+  auto tableOf = [&](int v) {
+    int64_t entries = int64_t(problem.variables[v].unary.size());
+    for (int u : graph.around(v))
+      entries = multiply(entries, int64_t(problem.variables[u].unary.size()));
+    return entries;
+  };
   using Key = std::tuple<int64_t, int64_t, uint64_t, int>;
   auto keyOf = [&](int v) {
-    int64_t table = multiply(entriesOf(graph.around(v)),
-                             int64_t(problem.variables[v].unary.size()));
-    return Key(graph.fill(v), table, problem.variables[v].hash, v);
+    return Key(graph.fill(v), tableOf(v), problem.variables[v].hash, v);
   };
   std::vector<Key> keys(count);
   std::set<Key> queue;
   for (int v = 0; v < count; ++v)
     queue.insert(keys[v] = keyOf(v));
 
-  std::vector<int> sequence, ranks(count, -1);
-  std::vector<std::vector<int>> around;
+  Elimination tree;
+  tree.rankOf.assign(count, -1);
+  int64_t allEntries = 0;
   while (!queue.empty()) {
     auto [fill, table, hash, v] = *queue.begin();
     queue.erase(queue.begin());
     bool tooMuch = __builtin_add_overflow(allEntries, table, &allEntries) ||
                    allEntries > options.workLimit;
     if (tooMuch || table > options.tableLimit) {
-      failure.kind = SolverError::TooWide;
-      failure.variables = graph.around(v);
-      failure.variables.push_back(v);
-      failure.message =
-          "the choices of " + std::to_string(failure.variables.size()) +
+      error.kind = SolverError::TooWide;
+      error.variables = graph.around(v);
+      error.variables.push_back(v);
+      error.message =
+          "the choices of " + std::to_string(error.variables.size()) +
           " ops depend on each other (" + std::to_string(table) +
           " combinations here, " + std::to_string(allEntries) +
           " up to here; limits are " + std::to_string(options.tableLimit) +
           " and " + std::to_string(options.workLimit) + "):";
-      for (int u : failure.variables)
-        failure.message += " " + problem.variables[u].name;
-      return false;
+      for (int u : error.variables)
+        error.message += " " + problem.variables[u].name;
+      return std::nullopt;
     }
-    ranks[v] = int(sequence.size());
-    sequence.push_back(v);
-    around.push_back(graph.around(v));
-    largestScope = std::max(largestScope, int(around.back().size()));
-    largestEntries = std::max(largestEntries, table);
+    tree.rankOf[v] = int(tree.buckets.size());
+    Elimination::Bucket bucket;
+    bucket.variable = v;
+    bucket.scope = graph.around(v);
+    tree.width = std::max(tree.width, int(bucket.scope.size()));
+    tree.largestTable = std::max(tree.largestTable, table);
+    tree.buckets.push_back(std::move(bucket));
     std::set<int> changed;
     graph.remove(v, changed);
     for (int u : changed) {
-      if (ranks[u] >= 0)
+      if (tree.rankOf[u] >= 0)
         continue;
       queue.erase(keys[u]);
       queue.insert(keys[u] = keyOf(u));
     }
   }
-  // Scopes list the variable that goes last first.
-  for (auto &scope : around)
-    std::sort(scope.begin(), scope.end(),
-              [&](int a, int b) { return ranks[a] > ranks[b]; });
-  order = std::move(sequence);
-  rankOf = std::move(ranks);
-  scopes = std::move(around);
-  return true;
+
+  tree.buckets.emplace_back();
+  for (int rank = 0; rank < count; ++rank) {
+    Elimination::Bucket &bucket = tree.buckets[rank];
+    std::sort(bucket.scope.begin(), bucket.scope.end(),
+              [&](int a, int b) { return tree.rankOf[a] > tree.rankOf[b]; });
+    bucket.parent =
+        bucket.scope.empty() ? count : tree.rankOf[bucket.scope.back()];
+    tree.buckets[bucket.parent].children.push_back(rank);
+  }
+  for (size_t i = 0; i < problem.pairs.size(); ++i) {
+    const Pair &pair = problem.pairs[i];
+    tree.buckets[std::min(tree.rankOf[pair.a], tree.rankOf[pair.b])]
+        .pairs.push_back(int(i));
+  }
+  return tree;
 }
 
-bool Solver::eliminate() {
-  buckets.assign(order.size(), {});
-  constant = 0;
-  for (size_t rank = 0; rank < order.size(); ++rank) {
-    Bucket &bucket = buckets[rank];
-    bucket.variable = order[rank];
-    bucket.scope = scopes[rank];
-    Factor own;
-    own.scope = {bucket.variable};
-    own.entries = problem.variables[bucket.variable].unary;
-    bucket.factors.push_back(std::move(own));
-  }
-  for (const Pair &pair : problem.pairs) {
-    bool swapped = rankOf[pair.a] < rankOf[pair.b];
-    int late = swapped ? pair.b : pair.a, early = swapped ? pair.a : pair.b;
-    size_t rows = problem.variables[pair.a].unary.size();
-    size_t columns = problem.variables[pair.b].unary.size();
-    Factor factor;
-    factor.scope = {late, early};
-    factor.entries.resize(rows * columns);
-    for (size_t i = 0; i < rows; ++i)
-      for (size_t j = 0; j < columns; ++j)
-        factor.entries[swapped ? j * rows + i : i * columns + j] =
-            pair.table[i * columns + j];
-    buckets[rankOf[early]].factors.push_back(std::move(factor));
-  }
-
-  for (size_t rank = 0; rank < buckets.size(); ++rank) {
-    Bucket &bucket = buckets[rank];
-    Factor message;
-    message.scope = bucket.scope;
-    message.fromBucket = int(rank);
-    fillMessage(bucket, message.entries);
-    if (std::all_of(message.entries.begin(), message.entries.end(),
-                    [](Time cost) { return cost >= kIllegal; })) {
-      failure = {};
-      failure.kind = SolverError::Infeasible;
-      failure.variables = bucket.scope;
-      failure.variables.push_back(bucket.variable);
-      failure.message =
-          "no legal choice for " + problem.variables[bucket.variable].name;
-      if (!bucket.scope.empty())
-        failure.message += " beside";
-      for (int v : bucket.scope)
-        failure.message += " " + problem.variables[v].name;
-      return false;
-    }
-    if (bucket.scope.empty()) {
-      constant = add(constant, message.entries.front());
-      continue;
-    }
-    bucket.parent = rankOf[bucket.scope.back()];
-    buckets[bucket.parent].factors.push_back(std::move(message));
-  }
-  return true;
-}
-
-/// Walks the neighbours' assignments depth first and keeps, at each depth, the
-/// sum of the tables that are fixed so far as one row over the bucket's
-/// variable.
-void Solver::fillMessage(const Bucket &bucket,
-                         std::vector<Time> &message) const {
-  const size_t depth = bucket.scope.size();
-  const size_t strategies = problem.variables[bucket.variable].unary.size();
-  std::vector<size_t> sizes(depth), below(depth + 1, 1);
-  for (size_t d = depth; d-- > 0;) {
-    sizes[d] = problem.variables[bucket.scope[d]].unary.size();
-    below[d] = below[d + 1] * sizes[d];
-  }
-  message.assign(below[0], kIllegal);
-
-  // strides[f][d]: what one step of neighbour d moves in factor f.
-  // ready[d]: factors whose last neighbour is d; ready of `depth` unused.
-  size_t factors = bucket.factors.size();
-  std::vector<std::vector<size_t>> strides(factors,
-                                           std::vector<size_t>(depth, 0));
-  std::vector<std::vector<int>> ready(depth);
-  std::vector<Time> base(strategies, 0);
-  for (size_t f = 0; f < factors; ++f) {
-    const Factor &factor = bucket.factors[f];
-    size_t stride = strategies;
-    int last = -1;
-    for (size_t i = factor.scope.size() - 1; i-- > 0;) {
-      size_t d =
-          std::find(bucket.scope.begin(), bucket.scope.end(), factor.scope[i]) -
-          bucket.scope.begin();
-      strides[f][d] = stride;
-      stride *= sizes[d];
-      last = std::max(last, int(d));
-    }
-    if (last >= 0)
-      ready[last].push_back(int(f));
-    else
-      for (size_t x = 0; x < strategies; ++x)
-        base[x] = add(base[x], factor.entries[x]);
-  }
-
-  std::vector<std::vector<Time>> rows(depth + 1, base);
-  std::vector<std::vector<size_t>> offsets(depth + 1,
-                                           std::vector<size_t>(factors, 0));
-  auto descend = [&](auto &&self, size_t d, size_t position) -> void {
-    if (d == depth) {
-      message[position] = *std::min_element(rows[d].begin(), rows[d].end());
-      return;
-    }
-    for (size_t x = 0; x < sizes[d]; ++x) {
-      for (size_t f = 0; f < factors; ++f)
-        offsets[d + 1][f] = offsets[d][f] + x * strides[f][d];
-      const Time *above = rows[d].data();
-      Time *row = rows[d + 1].data();
-      Time least = kIllegal;
-      std::copy(above, above + strategies, row);
-      for (int f : ready[d]) {
-        const Time *entries =
-            bucket.factors[f].entries.data() + offsets[d + 1][f];
-        for (size_t s = 0; s < strategies; ++s)
-          row[s] = add(row[s], entries[s]);
-      }
-      for (size_t s = 0; s < strategies; ++s)
-        least = std::min(least, row[s]);
-      if (least < kIllegal) // otherwise all of these stay kIllegal
-        self(self, d + 1, position + x * below[d + 1]);
-    }
-  };
-  descend(descend, 0, 0);
+SolverError infeasible(const Problem &problem, const Elimination &tree,
+                       int index) {
+  const Elimination::Bucket &bucket = tree.buckets[index];
+  SolverError error{SolverError::Infeasible, "", bucket.scope};
+  error.variables.push_back(bucket.variable);
+  error.message =
+      "no legal choice for " + problem.variables[bucket.variable].name;
+  if (!bucket.scope.empty())
+    error.message += " beside";
+  for (int v : bucket.scope)
+    error.message += " " + problem.variables[v].name;
+  return error;
 }
 
 } // namespace mtp::plan

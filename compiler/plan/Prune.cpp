@@ -10,12 +10,12 @@ namespace {
 
 /// Invariant: a strategy that is made illegal has no legal partner in some
 /// neighbour, or another legal strategy that is never dearer, whatever the
-/// neighbours do. So the optimum stays, and so does the least cost with any
-/// strategy that is left.
+/// neighbours do, nor takes more bytes. So the optimum stays under any budget,
+/// and so does the least cost with any strategy that is left.
 class Pruner {
 public:
-  explicit Pruner(Problem &problem)
-      : problem(problem), pairsOf(problem.variables.size()),
+  Pruner(Problem &problem, const MemoryModel &memory)
+      : problem(problem), memory(memory), pairsOf(problem.variables.size()),
         changed(problem.variables.size(), true) {
     for (size_t i = 0; i < problem.pairs.size(); ++i) {
       pairsOf[problem.pairs[i].a].push_back(int(i));
@@ -52,9 +52,10 @@ public:
 
 private:
   /// Costs beside one neighbour: a row for each strategy of the variable, a
-  /// column for each legal strategy of the neighbour.
+  /// column for each legal strategy of the neighbour. Bytes likewise, or empty.
   struct Side {
     std::vector<Time> rows;
+    Footprint footprint;
     size_t columns = 0;
   };
 
@@ -68,18 +69,29 @@ private:
                        [](Time cost) { return cost < kIllegal; });
   }
 
-  Side sideOf(const Pair &pair, int v) const {
+  Side sideOf(int index, int v) const {
+    const Pair &pair = problem.pairs[index];
     const std::vector<Time> &theirs = problem.variables[other(pair, v)].unary;
     size_t rows = problem.variables[v].unary.size();
     Side side;
     for (Time cost : theirs)
       side.columns += cost < kIllegal;
-    side.rows.reserve(rows * side.columns);
-    for (size_t x = 0; x < rows; ++x)
-      for (size_t z = 0; z < theirs.size(); ++z)
-        if (theirs[z] < kIllegal)
-          side.rows.push_back(pair.a == v ? pair.table[x * theirs.size() + z]
-                                          : pair.table[z * rows + x]);
+    auto take = [&](const std::vector<int64_t> &table,
+                    std::vector<int64_t> &mine) {
+      if (table.empty())
+        return;
+      mine.reserve(rows * side.columns);
+      for (size_t x = 0; x < rows; ++x)
+        for (size_t z = 0; z < theirs.size(); ++z)
+          if (theirs[z] < kIllegal)
+            mine.push_back(pair.a == v ? table[x * theirs.size() + z]
+                                       : table[z * rows + x]);
+    };
+    take(pair.table, side.rows);
+    if (!memory.pairs.empty()) {
+      take(memory.pairs[index].bytes, side.footprint.bytes);
+      take(memory.pairs[index].transient, side.footprint.transient);
+    }
     return side;
   }
 
@@ -88,7 +100,7 @@ private:
     std::vector<Time> &unary = problem.variables[v].unary;
     std::vector<Side> sides;
     for (int index : pairsOf[v])
-      sides.push_back(sideOf(problem.pairs[index], v));
+      sides.push_back(sideOf(index, v));
     bool any = false;
     std::vector<int> legal;
     for (int x = 0; x < int(unary.size()); ++x) {
@@ -107,7 +119,8 @@ private:
       return any;
     for (int y : std::vector<int>(legal.rbegin(), legal.rend()))
       for (int x : legal)
-        if (x != y && unary[x] < kIllegal && dominates(unary, sides, x, y)) {
+        if (x != y && unary[x] < kIllegal && dominates(unary, sides, x, y) &&
+            takesNoMore(v, sides, x, y)) {
           unary[y] = kIllegal;
           any = true;
           break;
@@ -144,7 +157,37 @@ private:
     return difference <= 0;
   }
 
+  /// x instead of y takes no more bytes: the same criterion for what adds up,
+  /// entry by entry for what counts once.
+  bool takesNoMore(int v, const std::vector<Side> &sides, int x, int y) const {
+    int64_t difference = 0;
+    if (!memory.variables.empty()) {
+      const Footprint &mine = memory.variables[v];
+      if (!mine.bytes.empty())
+        difference = mine.bytes[x] - mine.bytes[y];
+      if (!mine.transient.empty() && mine.transient[x] > mine.transient[y])
+        return false;
+    }
+    for (const Side &side : sides) {
+      const Footprint &both = side.footprint;
+      int64_t largest = INT64_MIN;
+      for (size_t z = 0; z < side.columns; ++z) {
+        size_t i = x * side.columns + z, j = y * side.columns + z;
+        if (side.rows[j] >= kIllegal)
+          continue;
+        if (!both.bytes.empty())
+          largest = std::max(largest, both.bytes[i] - both.bytes[j]);
+        if (!both.transient.empty() && both.transient[i] > both.transient[j])
+          return false;
+      }
+      if (largest > INT64_MIN)
+        difference += largest;
+    }
+    return difference <= 0;
+  }
+
   Problem &problem;
+  const MemoryModel &memory;
   std::vector<std::vector<int>> pairsOf;
   std::vector<bool> changed;
   std::vector<int> sequence; ///< by hash, then by position
@@ -152,6 +195,8 @@ private:
 
 } // namespace
 
-void removeDominated(Problem &problem) { Pruner(problem).run(); }
+void removeDominated(Problem &problem, const MemoryModel &memory) {
+  Pruner(problem, memory).run();
+}
 
 } // namespace mtp::plan

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/plan/Solver.h"
-
-#include <algorithm>
+#include "compiler/plan/Fold.h"
 
 namespace mtp::plan {
+
 Time costOf(const Problem &problem, const std::vector<int> &assignment) {
   Time total = 0;
   for (size_t v = 0; v < problem.variables.size(); ++v)
@@ -17,43 +16,9 @@ Time costOf(const Problem &problem, const std::vector<int> &assignment) {
   return total;
 }
 
-Solver::Solver(Problem given, SolverOptions options)
-    : problem(std::move(given)), options(options) {}
-
-/// Strategies that are illegal alone take no part.
-void Solver::dropIllegal() {
-  for (Variable &variable : problem.variables) {
-    std::vector<int> &kept = original.emplace_back();
-    given.push_back(variable.unary.size());
-    for (size_t x = 0; x < variable.unary.size(); ++x)
-      if (variable.unary[x] < kIllegal)
-        kept.push_back(int(x));
-    if (kept.empty()) // said by eliminate(), with its neighbours
-      kept.push_back(0);
-    std::vector<Time> unary;
-    for (int x : kept)
-      unary.push_back(variable.unary[x]);
-    variable.unary = std::move(unary);
-  }
-  for (Pair &pair : problem.pairs) {
-    const std::vector<int> &rows = original[pair.a],
-                           &columns = original[pair.b];
-    if (rows.size() == given[pair.a] && columns.size() == given[pair.b])
-      continue;
-    std::vector<Time> table;
-    for (int x : rows)
-      for (int y : columns)
-        table.push_back(pair.table[size_t(x) * given[pair.b] + y]);
-    pair.table = std::move(table);
-  }
-}
-
-bool Solver::check() {
-  if (!original.empty())
-    return true;
-  auto fail = [&](std::string message) {
-    failure = {SolverError::Malformed, std::move(message), {}};
-    return false;
+std::optional<SolverError> findMalformed(const Problem &problem) {
+  auto malformed = [](std::string message) {
+    return SolverError{SolverError::Malformed, std::move(message), {}};
   };
   auto bad = [](const std::vector<Time> &costs) {
     return std::any_of(costs.begin(), costs.end(),
@@ -61,142 +26,166 @@ bool Solver::check() {
   };
   for (const Variable &variable : problem.variables) {
     if (variable.unary.empty())
-      return fail("'" + variable.name + "' has no strategy");
+      return malformed("'" + variable.name + "' has no strategy");
     if (bad(variable.unary))
-      return fail("'" + variable.name + "' has a cost out of range");
+      return malformed("'" + variable.name + "' has a cost out of range");
   }
   int count = int(problem.variables.size());
   for (const Pair &pair : problem.pairs) {
     if (pair.a < 0 || pair.b < 0 || pair.a >= count || pair.b >= count ||
         pair.a == pair.b)
-      return fail("a table has no two variables");
+      return malformed("a table has no two variables");
     if (pair.table.size() != problem.variables[pair.a].unary.size() *
                                  problem.variables[pair.b].unary.size() ||
         bad(pair.table))
-      return fail("the table of '" + problem.variables[pair.a].name +
-                  "' and '" + problem.variables[pair.b].name +
-                  "' is malformed");
+      return malformed("the table of '" + problem.variables[pair.a].name +
+                       "' and '" + problem.variables[pair.b].name +
+                       "' is malformed");
   }
+  return std::nullopt;
+}
+
+namespace {
+/// Of a list over strategies, those that stay; an empty list stays empty.
+std::vector<int64_t> pick(const std::vector<int64_t> &all,
+                          const std::vector<int> &kept) {
+  std::vector<int64_t> result;
+  for (size_t i = 0; !all.empty() && i < kept.size(); ++i)
+    result.push_back(all[kept[i]]);
+  return result;
+}
+
+/// The same of a table.
+std::vector<int64_t> pick(const std::vector<int64_t> &all,
+                          const std::vector<int> &rows,
+                          const std::vector<int> &columns, size_t width) {
+  std::vector<int64_t> result;
+  if (all.empty())
+    return result;
+  result.reserve(rows.size() * columns.size());
+  for (int x : rows)
+    for (int y : columns)
+      result.push_back(all[size_t(x) * width + y]);
+  return result;
+}
+} // namespace
+
+std::vector<std::vector<int>> dropIllegal(Problem &problem,
+                                          MemoryModel &memory) {
+  std::vector<std::vector<int>> kept;
+  std::vector<size_t> given;
+  for (size_t v = 0; v < problem.variables.size(); ++v) {
+    Variable &variable = problem.variables[v];
+    std::vector<int> &mine = kept.emplace_back();
+    given.push_back(variable.unary.size());
+    for (size_t x = 0; x < variable.unary.size(); ++x)
+      if (variable.unary[x] < kIllegal)
+        mine.push_back(int(x));
+    if (mine.empty()) // the elimination says so, with its neighbours
+      mine.push_back(0);
+    variable.unary = pick(variable.unary, mine);
+    if (memory.variables.empty())
+      continue;
+    Footprint &footprint = memory.variables[v];
+    footprint.bytes = pick(footprint.bytes, mine);
+    footprint.transient = pick(footprint.transient, mine);
+  }
+  for (size_t i = 0; i < problem.pairs.size(); ++i) {
+    Pair &pair = problem.pairs[i];
+    const std::vector<int> &rows = kept[pair.a], &columns = kept[pair.b];
+    size_t width = given[pair.b];
+    if (rows.size() == given[pair.a] && columns.size() == width)
+      continue;
+    pair.table = pick(pair.table, rows, columns, width);
+    if (memory.pairs.empty())
+      continue;
+    Footprint &footprint = memory.pairs[i];
+    footprint.bytes = pick(footprint.bytes, rows, columns, width);
+    footprint.transient = pick(footprint.transient, rows, columns, width);
+  }
+  return kept;
+}
+
+struct Solver::State {
+  State(const Problem &problem, Elimination tree)
+      : folded(problem, {}, std::move(tree)),
+        messages(folded, costsOf(folded)) {}
+
+  static Weights costsOf(const FoldedProblem &folded) {
+    Weights weights;
+    for (const FoldedProblem::Table &table : folded.unary)
+      weights.unary.push_back(table.cost);
+    for (const FoldedProblem::Table &table : folded.pairs)
+      weights.pairs.push_back(table.cost);
+    return weights;
+  }
+
+  FoldedProblem folded;
+  Messages messages;
+  bool isDown = false;
+};
+
+Solver::Solver(Problem problem, SolverOptions options)
+    : problem(std::move(problem)), options(options) {}
+Solver::Solver(Solver &&) = default;
+Solver &Solver::operator=(Solver &&) = default;
+Solver::~Solver() = default;
+
+int Solver::width() const { return state ? state->folded.tree.width : 0; }
+int64_t Solver::largestTable() const {
+  return state ? state->folded.tree.largestTable : 0;
+}
+int Solver::computedMessages() const {
+  return state ? state->messages.computed() : 0;
+}
+
+bool Solver::prepare() {
+  if (state)
+    return true;
+  if (auto malformed = findMalformed(problem)) {
+    failure = std::move(*malformed);
+    return false;
+  }
+  for (const Variable &variable : problem.variables)
+    given.push_back(variable.unary.size());
   if (options.prune)
     removeDominated(problem);
-  dropIllegal();
+  MemoryModel none;
+  original = dropIllegal(problem, none);
+  auto tree = eliminate(problem, options, failure);
+  if (!tree)
+    return false;
+  state = std::make_unique<State>(problem, std::move(*tree));
   return true;
 }
 
-std::vector<Time> Solver::costsGiven(const Bucket &bucket,
-                                     const std::vector<int> &assignment) const {
-  size_t strategies = problem.variables[bucket.variable].unary.size();
-  std::vector<Time> costs(strategies, 0);
-  for (const Factor &factor : bucket.factors) {
-    size_t offset = 0;
-    for (size_t i = 0; i + 1 < factor.scope.size(); ++i)
-      offset = offset * problem.variables[factor.scope[i]].unary.size() +
-               size_t(assignment[factor.scope[i]]);
-    for (size_t x = 0; x < strategies; ++x)
-      costs[x] = add(costs[x], factor.entries[offset * strategies + x]);
-  }
-  return costs;
-}
-
 std::optional<std::vector<int>> Solver::solve() {
-  if (!check() || !orderVariables() || !eliminate())
+  if (!prepare())
     return std::nullopt;
-  optimumCost = constant;
-  std::vector<int> assignment(problem.variables.size(), -1);
-  for (size_t rank = buckets.size(); rank-- > 0;) {
-    std::vector<Time> costs = costsGiven(buckets[rank], assignment);
-    assignment[buckets[rank].variable] =
-        int(std::min_element(costs.begin(), costs.end()) - costs.begin());
+  if (int dead = state->messages.deadEnd(); dead >= 0) {
+    failure = infeasible(problem, state->folded.tree, dead);
+    return std::nullopt;
   }
+  optimumCost = state->messages.optimum();
+  std::vector<int> assignment = state->messages.assignment();
   for (size_t v = 0; v < assignment.size(); ++v)
     assignment[v] = original[v][assignment[v]];
   return assignment;
 }
 
-/// Downward pass. `outside[b]`, over the scope of bucket b, is the least cost
-/// of everything that is not in b's subtree. With joint = tables of b +
-/// outside[b]:
-///
-///   marginal of b's variable = min of joint over the neighbours
-///   outside[child]           = min of joint over what the child doesn't see,
-///                              less the child's own message
 std::vector<std::vector<Time>> Solver::minMarginals() const {
   std::vector<std::vector<Time>> marginals(problem.variables.size());
   if (optimumCost >= kIllegal)
     return marginals;
-  std::vector<std::vector<Time>> outside(buckets.size());
-  for (size_t rank = buckets.size(); rank-- > 0;) {
-    const Bucket &bucket = buckets[rank];
-    std::vector<int> clique = bucket.scope;
-    clique.push_back(bucket.variable);
-    std::vector<size_t> sizes;
-    size_t total = 1;
-    for (int v : clique) {
-      sizes.push_back(problem.variables[v].unary.size());
-      total *= sizes.back();
-    }
-    // For each position of the joint table, the position in a smaller table.
-    std::vector<size_t> digits(clique.size());
-    auto walk = [&](const std::vector<int> &scope, auto &&visit) {
-      std::vector<size_t> strides(clique.size(), 0);
-      size_t stride = 1;
-      for (size_t i = scope.size(); i-- > 0;) {
-        strides[std::find(clique.begin(), clique.end(), scope[i]) -
-                clique.begin()] = stride;
-        stride *= problem.variables[scope[i]].unary.size();
-      }
-      std::fill(digits.begin(), digits.end(), 0);
-      size_t offset = 0;
-      for (size_t position = 0; position < total; ++position) {
-        visit(position, offset);
-        for (size_t d = clique.size(); d-- > 0;) {
-          offset += strides[d];
-          if (++digits[d] < sizes[d])
-            break;
-          offset -= strides[d] * sizes[d];
-          digits[d] = 0;
-        }
-      }
-    };
-
-    std::vector<Time> joint(total, 0);
-    for (const Factor &factor : bucket.factors)
-      walk(factor.scope, [&](size_t position, size_t offset) {
-        joint[position] = add(joint[position], factor.entries[offset]);
-      });
-    if (bucket.scope.empty()) {
-      Time others = constant - *std::min_element(joint.begin(), joint.end());
-      for (Time &cost : joint)
-        cost = add(cost, others);
-    } else {
-      walk(bucket.scope, [&](size_t position, size_t offset) {
-        joint[position] = add(joint[position], outside[rank][offset]);
-      });
-      outside[rank] = {};
-    }
-
-    std::vector<Time> &marginal = marginals[bucket.variable];
-    marginal.assign(sizes.back(), kIllegal);
-    walk({bucket.variable}, [&](size_t position, size_t offset) {
-      marginal[offset] = std::min(marginal[offset], joint[position]);
-    });
-    for (const Factor &factor : bucket.factors) {
-      if (factor.fromBucket < 0)
-        continue;
-      std::vector<Time> &down = outside[factor.fromBucket];
-      down.assign(factor.entries.size(), kIllegal);
-      walk(factor.scope, [&](size_t position, size_t offset) {
-        down[offset] = std::min(down[offset], joint[position]);
-      });
-      for (size_t i = 0; i < down.size(); ++i)
-        down[i] = down[i] >= kIllegal ? kIllegal : down[i] - factor.entries[i];
-    }
-  }
-  for (size_t v = 0; v < marginals.size(); ++v) {
-    std::vector<Time> all(given[v], kIllegal);
-    for (size_t x = 0; x < original[v].size(); ++x)
-      all[original[v][x]] = marginals[v][x];
-    marginals[v] = std::move(all);
+  if (!state->isDown)
+    state->messages.sendDown();
+  state->isDown = true;
+  for (int bucket = 0; bucket < state->folded.root(); ++bucket) {
+    int v = state->folded.tree.buckets[bucket].variable;
+    std::vector<Time> mine = state->messages.marginal(bucket);
+    marginals[v].assign(given[v], kIllegal);
+    for (size_t x = 0; x < mine.size(); ++x)
+      marginals[v][original[v][x]] = mine[x];
   }
   return marginals;
 }

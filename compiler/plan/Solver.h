@@ -22,6 +22,7 @@
 
 #include "compiler/plan/Cost.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,6 +48,19 @@ struct Problem {
   std::vector<Pair> pairs;
 };
 
+/// Bytes of one variable's strategies, or of a pair's table (same layout as the
+/// costs). An empty list is all zeros. None is negative; no sum over a problem
+/// may exceed 2^60.
+struct Footprint {
+  std::vector<int64_t> bytes;     ///< these add up
+  std::vector<int64_t> transient; ///< of these the largest counts
+};
+
+/// By variable and by pair of a Problem; empty: no bytes at all.
+struct MemoryModel {
+  std::vector<Footprint> variables, pairs;
+};
+
 struct SolverOptions {
   /// Entries of the largest table (over a variable and its neighbours). Beyond
   /// it the solver reports an error that names the variables.
@@ -66,13 +80,14 @@ struct SolverError {
 };
 
 /// Removes the variables one by one once; answers two questions from that: the
-/// optimum, and what every other choice would cost.
-///
-/// Invariant: buckets are in order of elimination, and the scope of a bucket's
-/// message has only variables of later buckets.
+/// optimum, and what every other choice would cost. Buckets that are equal (the
+/// layers of a model) are computed once (Fold.h).
 class Solver {
 public:
   explicit Solver(Problem problem, SolverOptions options = {});
+  Solver(Solver &&);
+  Solver &operator=(Solver &&);
+  ~Solver();
 
   /// The cheapest assignment, or nothing and error().
   std::optional<std::vector<int>> solve();
@@ -84,52 +99,38 @@ public:
 
   const SolverError &error() const { return failure; }
   /// Largest number of neighbours at elimination, and entries of that table.
-  int width() const { return largestScope; }
-  int64_t largestTable() const { return largestEntries; }
+  int width() const;
+  int64_t largestTable() const;
+  /// Messages that were computed; of equal buckets only one is.
+  int computedMessages() const;
 
 private:
-  struct Factor {
-    std::vector<int> scope;    ///< variables, by rank of elimination
-    std::vector<Time> entries; ///< row-major over scope
-    int fromBucket = -1;       ///< whose message it is
-  };
-  struct Bucket {
-    int variable = 0;
-    std::vector<int> scope; ///< neighbours, by rank of elimination
-    std::vector<Factor> factors;
-    int parent = -1; ///< bucket that the message goes to
-  };
+  struct State;
+  bool prepare();
 
-  bool check();
-  void dropIllegal();
-  bool orderVariables();
-  bool eliminate();
-  void fillMessage(const Bucket &bucket, std::vector<Time> &message) const;
-  /// Cost of each strategy of the bucket's variable under `assignment`.
-  std::vector<Time> costsGiven(const Bucket &bucket,
-                               const std::vector<int> &assignment) const;
-  int64_t entriesOf(const std::vector<int> &scope) const;
-
-  Problem problem; ///< after check(): without illegal strategies
-  std::vector<std::vector<int>>
-      original;              ///< strategies by variable, as the caller counts
-  std::vector<size_t> given; ///< how many there were
+  Problem problem; ///< once prepared: without illegal strategies
+  std::vector<std::vector<int>> original; ///< by variable, as the caller counts
+  std::vector<size_t> given;              ///< how many there were
   SolverOptions options;
   SolverError failure;
-  std::vector<int> order, rankOf;
-  std::vector<std::vector<int>> scopes; ///< by rank
-  std::vector<Bucket> buckets;
-  Time constant = 0; ///< sum of messages without a scope
+  std::unique_ptr<State> state; ///< of the elimination
   Time optimumCost = kIllegal;
-  int largestScope = 0;
-  int64_t largestEntries = 0, allEntries = 0;
 };
 
 /// Makes strategies illegal that have no legal partner in a neighbour, or that
-/// another strategy of the variable replaces at no cost, whatever the
-/// neighbours do. The optimum stays, and the least cost with each strategy that
-/// stays. Among equals the first strategy stays.
-void removeDominated(Problem &problem);
+/// another strategy of the variable replaces at no cost and no bytes, whatever
+/// the neighbours do. The optimum stays under any budget, and the least cost
+/// with each strategy that stays. Among equals the first strategy stays.
+void removeDominated(Problem &problem, const MemoryModel &memory = {});
+
+/// Takes the strategies away that are illegal alone; a variable without legal
+/// strategy keeps its first. Returns the numbers of those that stay.
+std::vector<std::vector<int>> dropIllegal(Problem &problem,
+                                          MemoryModel &memory);
+
+/// Says what is malformed: a variable without strategies, a table of another
+/// size, a cost that is negative or above kIllegal. Nothing if all is well.
+std::optional<SolverError> findMalformed(const Problem &problem);
 
 /// Cost of an assignment.
 Time costOf(const Problem &problem, const std::vector<int> &assignment);

@@ -1,62 +1,15 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "compiler/plan/Solver.h"
+#include "SolverFixture.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <gtest/gtest.h>
 #include <numeric>
-#include <random>
 
 using namespace mtp::plan;
 
 namespace {
-
-Time randomCost(std::mt19937_64 &random, int illegalPercent) {
-  return int(random() % 100) < illegalPercent ? kIllegal : Time(random() % 50);
-}
-
-/// A DAG of up to 7 variables with up to 4 strategies each.
-Problem randomProblem(std::mt19937_64 &random, int illegalPercent) {
-  Problem problem;
-  int count = 1 + int(random() % 7);
-  for (int v = 0; v < count; ++v) {
-    Variable variable;
-    variable.hash = random();
-    variable.name = "v" + std::to_string(v);
-    for (int s = 0, n = 1 + int(random() % 4); s < n; ++s)
-      variable.unary.push_back(randomCost(random, illegalPercent));
-    problem.variables.push_back(variable);
-  }
-  for (int a = 0; a < count; ++a)
-    for (int b = a + 1; b < count; ++b) {
-      if (random() % 2)
-        continue;
-      bool flip = random() % 2;
-      Pair pair{flip ? b : a, flip ? a : b, {}};
-      pair.table.resize(problem.variables[a].unary.size() *
-                        problem.variables[b].unary.size());
-      for (Time &cost : pair.table)
-        cost = randomCost(random, illegalPercent);
-      problem.pairs.push_back(pair);
-    }
-  return problem;
-}
-
-/// Visits every assignment.
-template <typename Visit> void enumerate(const Problem &problem, Visit visit) {
-  std::vector<int> assignment(problem.variables.size(), 0);
-  while (true) {
-    visit(assignment);
-    size_t v = 0;
-    while (v < assignment.size() &&
-           ++assignment[v] == int(problem.variables[v].unary.size()))
-      assignment[v++] = 0;
-    if (v == assignment.size())
-      return;
-  }
-}
 
 TEST(Solver, EqualsBruteForceOnRandomGraphs) {
   std::mt19937_64 random(1);
@@ -67,7 +20,7 @@ TEST(Solver, EqualsBruteForceOnRandomGraphs) {
     for (const Variable &variable : problem.variables)
       forced.emplace_back(variable.unary.size(), kIllegal);
     Time best = kIllegal;
-    enumerate(problem, [&](const std::vector<int> &assignment) {
+    forEachAssignment(problem, [&](const std::vector<int> &assignment) {
       Time cost = costOf(problem, assignment);
       best = std::min(best, cost);
       for (size_t v = 0; v < assignment.size(); ++v)
@@ -177,50 +130,6 @@ TEST(Solver, OfNothingIsNothing) {
   Solver solver(Problem{});
   EXPECT_TRUE(solver.solve());
   EXPECT_EQ(solver.optimum(), 0);
-}
-
-/// A residual stream with two branches a layer, and one mask that all layers
-/// read.
-Problem layers(int count, int strategies) {
-  std::mt19937_64 random(11);
-  Problem problem;
-  auto variable = [&](uint64_t hash) {
-    Variable v;
-    v.hash = hash;
-    for (int s = 0; s < strategies; ++s)
-      v.unary.push_back(Time(random() % 1000));
-    problem.variables.push_back(v);
-    return int(problem.variables.size()) - 1;
-  };
-  auto connect = [&](int a, int b) {
-    Pair pair{a, b, {}};
-    for (int i = 0; i < strategies * strategies; ++i)
-      pair.table.push_back(Time(random() % 1000));
-    problem.pairs.push_back(pair);
-  };
-  int mask = variable(999), stream = variable(0);
-  for (int layer = 0; layer < count; ++layer)
-    for (int branch = 0; branch < 2; ++branch) {
-      int last = stream;
-      for (int op = 0; op < 7; ++op) {
-        int next = variable(uint64_t(branch * 10 + op + 1));
-        connect(last, next);
-        if (branch == 0 && op == 3) {
-          connect(mask, next);
-          for (int copy = 0; copy < 2; ++copy) { // keys and values
-            int side = variable(uint64_t(50 + copy));
-            connect(last, side);
-            connect(side, next);
-          }
-        }
-        last = next;
-      }
-      int sum = variable(uint64_t(branch * 10 + 9));
-      connect(stream, sum);
-      connect(last, sum);
-      stream = sum;
-    }
-  return problem;
 }
 
 TEST(Solver, PrintsItsTimeOnDeepModels) {

@@ -1,0 +1,281 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/plan/ParetoLabels.h"
+
+namespace mtp::plan {
+namespace {
+
+bool operator==(const Label &a, const Label &b) {
+  return a.cost == b.cost && a.additive == b.additive &&
+         a.transient == b.transient;
+}
+
+/// Sorts the labels and drops those that another is at most in all three, and
+/// `origins` likewise. The stair has, by additive bytes, the transient bytes
+/// of what was kept so far: fewer of the one, more of the other.
+template <typename Origins>
+void keepBest(std::vector<Label> &labels, Origins *origins) {
+  std::vector<int> order(labels.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = int(i);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    const Label &x = labels[a], &y = labels[b];
+    return std::tie(x.cost, x.additive, x.transient) <
+           std::tie(y.cost, y.additive, y.transient);
+  });
+  std::map<int64_t, int64_t> stair;
+  std::vector<Label> kept;
+  Origins keptOrigins;
+  for (int i : order) {
+    const Label &label = labels[i];
+    auto after = stair.upper_bound(label.additive);
+    if (after != stair.begin() && std::prev(after)->second <= label.transient)
+      continue;
+    while (after != stair.end() && after->second >= label.transient)
+      after = stair.erase(after);
+    stair[label.additive] = label.transient;
+    kept.push_back(label);
+    if (origins)
+      keptOrigins.push_back((*origins)[i]);
+  }
+  labels = std::move(kept);
+  if (origins)
+    *origins = std::move(keptOrigins);
+}
+
+} // namespace
+
+void LabelSearch::addBound(Messages &messages, Multiplier multiplier) {
+  messages.sendDown();
+  bounds.push_back({&messages, multiplier});
+}
+
+void LabelSearch::addBytes(Messages &messages) {
+  messages.sendDown();
+  bytes = &messages;
+}
+
+bool LabelSearch::survives(const Label &label, const Rest &rest) const {
+  int64_t room =
+      budget - std::max(label.transient, floorTransient) - label.additive;
+  if (room < rest.bytes)
+    return false;
+  for (size_t i = 0; i < bounds.size(); ++i)
+    if (label.cost + rest.costs[i] - bounds[i].multiplier.of(room) >= limit)
+      return false;
+  return true;
+}
+
+/// Positions and strategies of a bucket that the last bound leaves. Buckets
+/// with equal messages around them have the same ones.
+const LabelSearch::Open &LabelSearch::openOf(int bucket) {
+  const Bound &bound = bounds.back();
+  const Messages &messages = *bound.messages;
+  auto [it, isNew] = open.try_emplace(
+      {messages.kindOf(bucket), messages.restOf(bucket)}, Open());
+  if (!isNew)
+    return it->second;
+  // The least of all entries belongs to the optimum.
+  struct Entry {
+    size_t position, strategy;
+    Time cost;
+  };
+  std::vector<Entry> entries;
+  Time least = kIllegal;
+  messages.forEachRow(bucket,
+                      [&](size_t position, const std::vector<Time> &row) {
+                        Time rest = messages.restTable(bucket)[position];
+                        for (size_t x = 0; x < row.size(); ++x)
+                          if (Time cost = add(row[x], rest); cost < kIllegal) {
+                            least = std::min(least, cost);
+                            entries.push_back({position, x, cost});
+                          }
+                      });
+  Time most =
+      limit + bound.multiplier.of(budget - floorTransient) - messages.optimum();
+  for (const Entry &entry : entries)
+    if (entry.cost - least < most)
+      it->second.push_back({entry.position, entry.strategy});
+  return it->second;
+}
+
+std::vector<int> LabelSearch::digitsOf(const Place &place) const {
+  const std::vector<int> &scope = problem.tree.buckets[place.bucket].scope;
+  std::vector<int> digits(scope.size());
+  size_t rest = place.position;
+  for (size_t d = digits.size(); d-- > 0;) {
+    size_t size = size_t(problem.sizes[scope[d]]);
+    digits[d] = int(rest % size);
+    rest /= size;
+  }
+  return digits;
+}
+
+static size_t offsetOf(const Strides &strides, const std::vector<int> &digits,
+                       size_t strategy) {
+  size_t offset = strategy;
+  for (size_t d = 0; d < strides.size(); ++d)
+    offset += strides[d] * size_t(digits[d]);
+  return offset;
+}
+
+/// The bucket's own tables.
+Label LabelSearch::ownLabel(const Place &place,
+                            const std::vector<int> &digits) const {
+  const Elimination::Bucket &bucket = problem.tree.buckets[place.bucket];
+  Label label;
+  auto count = [&](const FoldedProblem::Table &table, size_t entry) {
+    label.cost = add(label.cost, table.cost[entry]);
+    if (!table.footprint.bytes.empty())
+      label.additive += table.footprint.bytes[entry];
+    if (!table.footprint.transient.empty())
+      label.transient =
+          std::max(label.transient, table.footprint.transient[entry]);
+  };
+  if (bucket.variable >= 0)
+    count(problem.unary[problem.unaryOf[bucket.variable]], place.strategy);
+  for (int pair : bucket.pairs)
+    count(problem.pairs[problem.pairOf[pair]],
+          offsetOf(problem.pairStrides[pair], digits, place.strategy));
+  return label;
+}
+
+/// Labels of the bucket's subtree beside a position, with one strategy. With
+/// `origins`, for each child and label where the label came from.
+std::vector<Label>
+LabelSearch::combine(const Place &place,
+                     std::vector<std::vector<Origin>> *origins) {
+  const Elimination::Bucket &bucket = problem.tree.buckets[place.bucket];
+  std::vector<int> digits = digitsOf(place);
+  std::vector<size_t> positions;
+  Rest rest;
+  for (const Bound &bound : bounds)
+    rest.costs.push_back(bound.messages->down(place.bucket, place.position));
+  rest.bytes = bytes->down(place.bucket, place.position);
+  for (int child : bucket.children) {
+    positions.push_back(
+        offsetOf(problem.messageStrides[child], digits, place.strategy));
+    size_t position = positions.back();
+    if (lists[child].start[position] == lists[child].start[position + 1])
+      return {};
+    for (size_t i = 0; i < bounds.size(); ++i)
+      rest.costs[i] =
+          add(rest.costs[i], bounds[i].messages->up(child, position));
+    rest.bytes = add(rest.bytes, bytes->up(child, position));
+  }
+  std::vector<Label> current{ownLabel(place, digits)};
+  if (current[0].cost >= kIllegal || !survives(current[0], rest))
+    return {};
+  for (size_t c = 0; c < bucket.children.size(); ++c) {
+    int child = bucket.children[c];
+    for (size_t i = 0; i < bounds.size(); ++i)
+      rest.costs[i] -= bounds[i].messages->up(child, positions[c]);
+    rest.bytes -= bytes->up(child, positions[c]);
+    const Lists &list = lists[child];
+    size_t first = list.start[positions[c]],
+           last = list.start[positions[c] + 1];
+    std::vector<Label> next;
+    std::vector<Origin> from;
+    for (size_t i = 0; i < current.size(); ++i)
+      for (size_t j = first; j < last; ++j) {
+        Label sum{current[i].cost + list.labels[j].cost,
+                  current[i].additive + list.labels[j].additive,
+                  std::max(current[i].transient, list.labels[j].transient)};
+        ++work;
+        if (sum.cost + rest.costs[0] >= limit)
+          break; // the list is sorted by cost
+        if (!survives(sum, rest))
+          continue;
+        next.push_back(sum);
+        if (origins)
+          from.push_back({int(i), int(j)});
+      }
+    keepBest(next, origins ? &from : nullptr);
+    if (origins)
+      origins->push_back(std::move(from));
+    current = std::move(next);
+    if (current.empty())
+      break;
+  }
+  return current;
+}
+
+void LabelSearch::fill(int bucket) {
+  Lists &mine = lists[bucket];
+  size_t entries = problem.entries(bucket);
+  mine.start.assign(entries + 1, 0);
+  const Open &places = openOf(bucket);
+  size_t filled = 0;
+  for (size_t i = 0; i < places.size();) {
+    size_t position = places[i].first;
+    std::vector<Label> all;
+    for (; i < places.size() && places[i].first == position; ++i) {
+      std::vector<Label> some =
+          combine({bucket, position, places[i].second}, nullptr);
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    if (all.empty())
+      continue;
+    keepBest<std::vector<Origin>>(all, nullptr);
+    for (; filled <= position; ++filled)
+      mine.start[filled] = mine.labels.size();
+    mine.labels.insert(mine.labels.end(), all.begin(), all.end());
+  }
+  for (; filled <= entries; ++filled)
+    mine.start[filled] = mine.labels.size();
+  labels += int64_t(mine.labels.size());
+}
+
+LabelSearch::Outcome LabelSearch::run(Time newLimit) {
+  limit = newLimit;
+  labels = work = 0;
+  open.clear();
+  lists.assign(problem.tree.buckets.size(), {});
+  constexpr int64_t mostSumsPerLabel = 64;
+  for (int bucket = 0; bucket <= problem.root(); ++bucket) {
+    fill(bucket);
+    if (labels > labelLimit || work / mostSumsPerLabel > labelLimit)
+      return TooMany;
+  }
+  return lists.back().labels.empty() ? Nothing : Found;
+}
+
+/// The way back: each bucket's label is found again among those of its
+/// strategies, and with it a label for each child.
+std::vector<int> LabelSearch::assignment() {
+  std::vector<int> result(problem.sizes.size(), -1);
+  std::vector<Label> wanted(problem.tree.buckets.size());
+  wanted.back() = lists.back().labels.front();
+  for (int index = problem.root(); index >= 0; --index) {
+    const Elimination::Bucket &bucket = problem.tree.buckets[index];
+    size_t position = 0;
+    for (int v : bucket.scope)
+      position = position * size_t(problem.sizes[v]) + size_t(result[v]);
+    const Open &places = openOf(index);
+    auto place = std::lower_bound(places.begin(), places.end(),
+                                  std::pair(position, size_t(0)));
+    for (; place != places.end() && place->first == position; ++place) {
+      std::vector<std::vector<Origin>> origins;
+      std::vector<Label> found =
+          combine({index, position, place->second}, &origins);
+      auto it = std::find_if(found.begin(), found.end(), [&](const Label &l) {
+        return l == wanted[index];
+      });
+      if (it == found.end())
+        continue;
+      int label = int(it - found.begin());
+      for (size_t c = bucket.children.size(); c-- > 0;) {
+        Origin origin = origins[c][label];
+        wanted[bucket.children[c]] =
+            lists[bucket.children[c]].labels[origin.label];
+        label = origin.before;
+      }
+      if (bucket.variable >= 0)
+        result[bucket.variable] = int(place->second);
+      break;
+    }
+  }
+  return result;
+}
+
+} // namespace mtp::plan

@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- ParetoLabels.h - elimination with lists of labels ------------------===//
+//
+// One pass of Pareto.h's elimination: every label that may be part of a plan
+// that fits and costs less than a limit. Internal to the solver.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MTP_COMPILER_PLAN_PARETOLABELS_H
+#define MTP_COMPILER_PLAN_PARETOLABELS_H
+
+#include "compiler/plan/Fold.h"
+
+#include <set>
+
+namespace mtp::plan {
+
+/// Picoseconds for each byte, in parts of 2^-20.
+struct Multiplier {
+  int64_t parts = 0;
+
+  static constexpr int kShift = 20;
+  static Multiplier ratio(Time time, int64_t bytes) {
+    __int128 parts = (__int128(time) << kShift) / bytes;
+    return {parts > INT64_MAX ? INT64_MAX : int64_t(parts)};
+  }
+  /// The largest that charges `bytes` at most `time`.
+  static Multiplier atMost(Time time, int64_t bytes) {
+    return ratio(time, bytes);
+  }
+  /// Rounded down, so that charges of parts never exceed that of their sum.
+  Time of(int64_t bytes) const {
+    return Time((__int128(parts) * bytes) >> kShift);
+  }
+  bool operator<(const Multiplier &other) const { return parts < other.parts; }
+};
+
+/// Cost and bytes of an assignment of a bucket's subtree.
+struct Label {
+  Time cost = 0;
+  int64_t additive = 0, transient = 0;
+};
+
+class LabelSearch {
+public:
+  enum Outcome { Found, Nothing, TooMany };
+
+  LabelSearch(const FoldedProblem &problem, int64_t budget,
+              int64_t floorTransient, int64_t labelLimit)
+      : problem(problem), budget(budget), floorTransient(floorTransient),
+        labelLimit(labelLimit) {}
+
+  /// Messages of costs that charge `multiplier` for bytes; kept by reference.
+  void addBound(Messages &messages, Multiplier multiplier);
+  /// Messages of bytes alone.
+  void addBytes(Messages &messages);
+
+  /// Looks for assignments that fit and cost less than `limit`.
+  Outcome run(Time limit);
+  /// After Found: the cheapest.
+  std::vector<int> assignment();
+  /// Labels of the last pass.
+  int64_t count() const { return labels; }
+
+private:
+  struct Bound {
+    Messages *messages;
+    Multiplier multiplier;
+  };
+  /// Lists of a bucket: those of position s are from start[s] to start[s + 1].
+  struct Lists {
+    std::vector<size_t> start;
+    std::vector<Label> labels;
+  };
+  /// What is least outside of a partial combination, by bound.
+  struct Rest {
+    std::vector<Time> costs;
+    int64_t bytes = 0;
+  };
+  /// Where a label of a combination came from.
+  struct Origin {
+    int before = 0, label = 0;
+  };
+  struct Place {
+    int bucket = 0;
+    size_t position = 0, strategy = 0;
+  };
+
+  /// (position, strategy), sorted.
+  using Open = std::vector<std::pair<size_t, size_t>>;
+
+  bool survives(const Label &label, const Rest &rest) const;
+  void fill(int bucket);
+  const Open &openOf(int bucket);
+  Label ownLabel(const Place &place, const std::vector<int> &digits) const;
+  std::vector<int> digitsOf(const Place &place) const;
+  std::vector<Label> combine(const Place &place,
+                             std::vector<std::vector<Origin>> *origins);
+
+  const FoldedProblem &problem;
+  int64_t budget, floorTransient, labelLimit;
+  std::vector<Bound> bounds;
+  Messages *bytes = nullptr;
+  Time limit = 0;
+  int64_t labels = 0, work = 0;
+  std::vector<Lists> lists; ///< by bucket
+  std::map<std::pair<int, int>, Open> open;
+};
+
+} // namespace mtp::plan
+
+#endif // MTP_COMPILER_PLAN_PARETOLABELS_H
