@@ -238,6 +238,7 @@ struct Instruction {
   int64_t count = 1;              ///< Kernel: iterations; LoopBegin: trips
   int64_t grain = 1;              ///< Kernel: least iterations worth a thread
   std::string name;               ///< for traces and error messages
+  int64_t results = 0; ///< Kernel: how many of its last buffers it writes
 };
 
 /// One program of the artifact: forward, or a (part of a) training step. All

@@ -9,6 +9,7 @@
 #include "runtime/artifact/Artifact.h"
 #include "runtime/support/Sha256.h"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <type_traits>
@@ -19,7 +20,7 @@ using nlohmann::json;
 namespace {
 
 constexpr char kMagic[4] = {'M', 'T', 'P', 'A'};
-constexpr uint32_t kFormatVersion = 2;
+constexpr uint32_t kFormatVersion = 3;
 constexpr size_t kHeaderBytes = 32, kHashBytes = 32;
 /// A manifest beyond this isn't one of ours.
 constexpr uint64_t kMaxManifestBytes = uint64_t(1) << 30;
@@ -136,6 +137,15 @@ struct Reader {
     for (size_t i = 0; i < from.size(); ++i)
       read(from[i], to[i], where + "[" + std::to_string(i) + "]");
   }
+  template <typename T, size_t N>
+  static void read(const json &from, std::array<T, N> &to,
+                   const std::string &where) {
+    std::vector<T> list;
+    read(from, list, where);
+    if (list.size() != N)
+      bad(where, "has another length than it must have");
+    std::copy(list.begin(), list.end(), to.begin());
+  }
   template <typename T> void operator()(const char *key, T &field) {
     auto it = object.find(key);
     std::string path = where.empty() ? key : where + "." + key;
@@ -247,6 +257,7 @@ template <typename Io> void describe(Io &io, Instruction &x) {
   io("kind", x.kind);
   io("index", x.index);
   io("buffers", x.buffers);
+  io("results", x.results);
   io("count", x.count);
   io("grain", x.grain);
   io("name", x.name);
@@ -257,6 +268,16 @@ template <typename Io> void describe(Io &io, Entry &x) {
   io("outputs", x.outputs);
   io("program", x.program);
   io("arena_bytes", x.arenaBytes);
+}
+template <typename Io> void describe(Io &io, GpuKernel &x) {
+  io("symbol", x.symbol);
+  io("grid", x.grid);
+  io("block", x.block);
+  io("shared_bytes", x.sharedBytes);
+}
+template <typename Io> void describe(Io &io, GpuCode &x) {
+  io("arch", x.arch);
+  io("kernels", x.kernels);
 }
 /// All but the two byte strings, which stand behind the manifest.
 template <typename Io> void describe(Io &io, Artifact &x) {
@@ -274,6 +295,7 @@ template <typename Io> void describe(Io &io, Artifact &x) {
   io("collective_sites", x.collectiveSites);
   io("faults", x.faults);
   io("kernel_names", x.kernelNames);
+  io("gpu", x.gpu);
   io("plan", x.plan);
 }
 

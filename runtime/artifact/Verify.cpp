@@ -127,6 +127,7 @@ void checkArtifact(const Artifact &a) {
   for (size_t i = 0; i < a.collectiveSites.size(); ++i)
     checkCollectiveSite(a.axes, a.collectiveSites[i],
                         "collective site " + std::to_string(i));
+  checkGpuCode(a);
   require(!a.entries.empty(), "there is no program");
   std::set<std::string> entryNames;
   for (const Entry &entry : a.entries) {

@@ -139,6 +139,15 @@ struct ProgramChecker {
                     std::to_string(site) + " before it is done");
   }
 
+  void checkKernel(const Instruction &step, const std::string &what) const {
+    auto buffers = static_cast<int64_t>(step.buffers.size());
+    require(step.results >= 0 && step.results <= buffers,
+            what + " has more results than operands");
+    for (int64_t i = buffers - step.results; i < buffers; ++i)
+      require(writable(step.buffers[i]),
+              what + " writes a parameter that is not updated, or an input");
+  }
+
   void checkLibrary(const Instruction &step, const std::string &what) const {
     require(step.index >= 0 &&
                 step.index < static_cast<int64_t>(artifact.librarySites.size()),
@@ -197,7 +206,7 @@ struct ProgramChecker {
               what + " launches an unknown kernel");
       require(step.count >= 0 && step.grain >= 1,
               what + " has a negative count or no grain");
-      return;
+      return checkKernel(step, what);
     case Kind::Library:
       return checkLibrary(step, what);
     case Kind::Start:

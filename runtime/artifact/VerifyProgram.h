@@ -28,10 +28,13 @@ void checkLibrarySite(const LibrarySite &site, const std::string &what);
 /// Shapes against kind, extents and cuts.
 void checkCollectiveSite(const Mesh &mesh, const CollectiveSite &site,
                          const std::string &what);
-/// Operands lie inside their buffers; what a library call or collective writes
-/// is no input and no parameter but an updated one; loops nest; each start has
-/// its done, in the same loop, and nothing touches its result in between.
+/// Operands lie inside their buffers; what an instruction writes is no input
+/// and no parameter but an updated one; loops nest; each start has its done, in
+/// the same loop, and nothing touches its result in between.
 void checkProgram(const Artifact &artifact, const Entry &entry);
+/// Device "cuda": PTX with an entry for every kernel, launches that a GPU
+/// accepts, library calls that it has. Other devices: no GPU code.
+void checkGpuCode(const Artifact &artifact);
 
 /// Collectives that may be under way at once.
 inline constexpr int kMaxOutstanding = 16;
