@@ -252,6 +252,10 @@ def MtpApplyPlan : Pass<"mtp-apply-plan", "::mlir::ModuleOp"> {
       return %g : tensor<4x8xf32, #mtp.layout<@mesh>>
     }
     ```
+
+    Attributes that `mtp-annotate-plan` writes, and pins of the user, are kept to and
+    removed: `mtp.pin = "tp = S(1)"` on an op (a list where it has several results) or
+    on an argument is a layout that the value has on the axes that it names.
   }];
   let options = [
     Option<"mesh", "mesh", "std::string", [{"tp=1"}], "Mesh axes, slowest first: dp=2,tp=4">,
@@ -260,6 +264,42 @@ def MtpApplyPlan : Pass<"mtp-apply-plan", "::mlir::ModuleOp"> {
     Option<"pins", "pin", "std::string", [{""}], "VALUE=LAYOUT; several are split at semicolons">,
     Option<"sequenceParallel", "sequence-parallel", "bool", "false",
            "Cut norms, dropout and residuals by tokens on axes besides dp">,
+    Option<"topology", "topology", "std::string", [{""}],
+           "Hosts and links that the plan is made for, as mtp-run --topology has it">,
+    Option<"explain", "explain", "bool", "false", "Print the plan to standard error">];
+  let dependentDialects = ["::mtp::MtpDialect"];
+}
+
+def MtpAnnotatePlan : Pass<"mtp-annotate-plan", "::mlir::ModuleOp"> {
+  let summary = "Write the plan of a mesh as attributes, without changing a type.";
+  let description = [{
+    Plans as `mtp-apply-plan` does and notes the layouts of operands and results on each
+    op and on each argument, and the mesh on the module. A constant has none for its
+    result: each use gets it in the layout that it reads.
+
+    ```mlir
+    func.func @main(%x: tensor<4x8xf32>) -> tensor<4x16xf32> {
+      %w = mtp.parameter @w : tensor<8x16xf32>
+      %0 = mtp.matmul %x, %w : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+    ```
+    with `mesh=tp=2` becomes
+    ```mlir
+    module attributes {mtp.plan_mesh = "tp=2"} {
+    func.func @main(%x: tensor<4x8xf32> {mtp.plan = {results = [""]}}) -> tensor<4x16xf32> {
+      %w = mtp.parameter @w {mtp.plan = {results = ["tp = S(1)"]}} : tensor<8x16xf32>
+      %0 = mtp.matmul %x, %w {mtp.plan = {operands = ["tp = R", "tp = S(1)"], results = ["tp = S(1)"]}} : ...
+    ```
+    `mtp-apply-plan` and `mtp-run` keep to what stands there; what is deleted is chosen.
+  }];
+  let options = [
+    Option<"mesh", "mesh", "std::string", [{"tp=1"}], "Mesh axes, slowest first: dp=2,tp=4">,
+    Option<"objective", "objective", "std::string", [{"parallel"}], "parallel or time">,
+    Option<"plan", "plan", "std::string", [{""}], "A plan file, or random:SEED">,
+    Option<"pins", "pin", "std::string", [{""}], "VALUE=LAYOUT; several are split at semicolons">,
+    Option<"sequenceParallel", "sequence-parallel", "bool", "false",
+           "Cut norms, dropout and residuals by tokens on axes besides dp">,
+    Option<"topology", "topology", "std::string", [{""}],
+           "Hosts and links that the plan is made for, as mtp-run --topology has it">,
     Option<"explain", "explain", "bool", "false", "Print the plan to standard error">];
   let dependentDialects = ["::mtp::MtpDialect"];
 }

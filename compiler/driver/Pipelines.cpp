@@ -108,23 +108,33 @@ struct CreateExplainFlag {
     return new llvm::cl::opt<bool>(
         "explain", llvm::cl::desc("With --mtp-shard and --mtp-train: print the "
                                   "plan to standard error"));
+  Option<std::string> topology{
+      *this, "topology",
+      llvm::cl::desc("Hosts and links that the plan is made for, as mtp-run "
+                     "--topology has it")};
   }
 };
 llvm::ManagedStatic<llvm::cl::opt<bool>, CreateExplainFlag> explainFlag;
 
 void addApply(OpPassManager &passes, const ShardOptions &options) {
-  MtpApplyPlanOptions apply;
-  apply.mesh = options.mesh;
-  apply.objective = options.objective;
-  apply.plan = options.plan;
-  apply.pins = options.pin;
-  apply.sequenceParallel = options.sequenceParallel;
-  apply.explain = *explainFlag;
-  passes.addPass(createMtpApplyPlan(apply));
+  passes.addPass(createMtpApplyPlan(planOptions<MtpApplyPlanOptions>(options)));
+template <typename PlanPassOptions>
+PlanPassOptions planOptions(const ShardOptions &options) {
+  PlanPassOptions plan;
+  plan.mesh = options.mesh;
+  plan.objective = options.objective;
+  plan.plan = options.plan;
+  plan.pins = options.pin;
+  plan.sequenceParallel = options.sequenceParallel;
+  plan.topology = options.topology;
+  plan.explain = *explainFlag;
+  return plan;
 }
 
-/// Without training dropout is the identity.
-void buildShard(OpPassManager &passes, const ShardOptions &options) {
+}
+
+/// The graph that is planned. Without training dropout is the identity.
+void addInference(OpPassManager &passes, const ShardOptions &options) {
   MtpExpandDropoutOptions dropout;
   dropout.mode = "off";
   passes.addPass(createMtpExpandDropout(dropout));
@@ -140,9 +150,19 @@ struct TrainOptions : ShardOptions {
   Option<std::string> optimizer{*this, "optimizer",
                                 llvm::cl::desc("sgd or adamw"),
                                 llvm::cl::init("adamw")};
+}
+
+void buildShard(OpPassManager &passes, const ShardOptions &options) {
+  addInference(passes, options);
   Option<std::string> precision{*this, "precision",
                                 llvm::cl::desc("f32, f64, bf16 or f16"),
                                 llvm::cl::init("f32")};
+void buildPlan(OpPassManager &passes, const ShardOptions &options) {
+  addInference(passes, options);
+  passes.addPass(
+      createMtpAnnotatePlan(planOptions<MtpAnnotatePlanOptions>(options)));
+}
+
   Option<std::string> recompute{
       *this, "recompute",
       llvm::cl::desc("none, or layers: compute activations again"),
@@ -228,6 +248,12 @@ void mtp::registerMtpPipelines() {
                              "Turn a typed module into the program of one rank",
                              [](OpPassManager &passes) {
                                addPartitionPasses(passes);
+  PassPipelineRegistration<ShardOptions>(
+      "mtp-plan",
+      "Choose a plan for a mesh and write it as attributes, which "
+      "mtp-apply-plan "
+      "and mtp-run keep to",
+      buildPlan);
                                addFusePasses(passes);
                              });
   PassPipelineRegistration<>(

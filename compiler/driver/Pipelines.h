@@ -4,6 +4,7 @@
 //
 //   --mtp-shard="mesh=dp=2,tp=4"   simplify, raise, plan, apply: layouts in the
 //   types
+//   --mtp-plan="mesh=dp=2,tp=4"    the same plan as attributes; types stay
 //   --mtp-train="mesh=dp=2 loss=.." the same for a training step: forward,
 //   backward, update
 //   --mtp-to-spmd                  partition, verify, fuse: the program of one

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- ApplyPlan.cpp - from a plan to a typed module ----------------------===//
 #include "compiler/cost/Target.h"
-#include "compiler/plan/Plan.h"
+#include "compiler/plan/Pins.h"
 
 using namespace mlir;
 
@@ -137,6 +137,7 @@ LogicalResult applyPlan(ModuleOp module, const Plan &plan) {
   auto realization = Realization::of(function, plan, conversions);
   if (failed(realization))
     return failure();
+  removeAnnotations(module);
   setMesh(module, plan);
   Applier(function, plan, *realization).run();
   return success();

@@ -67,15 +67,12 @@ public:
                                      AxisSet joint = {}) {
     bool isJoint = !joint.empty();
     Space space(function, roles, mesh, freedom, std::move(joint));
-    for (const Pin &pin : pins)
-      for (Value value : pin.values)
-        if (asksForMore(space, pin, value))
-          space.relax(value);
+    openSpace(space, pins);
     Model model(function, space, conversions, options.objective);
     constexpr int mostStrategies = 128;
     if (!mustFind && model.mostStrategies() > mostStrategies)
       return std::optional<Plan>();
-    for (const Pin &pin : pins)
+    for (const Pin &pin : pins.layouts)
       if (failed(restrictTo(model, pin, mesh, /*quiet=*/!mustFind)))
         return mustFind ? FailureOr<std::optional<Plan>>(failure())
                         : std::optional<Plan>();
@@ -163,7 +160,10 @@ public:
     return plan;
   }
 
-  LogicalResult findPins() { return findPinned(function, options, pins); }
+  LogicalResult findPins(ArrayRef<std::pair<std::string, int64_t>> axes) {
+    return plan::findPins(function, options, axes, mesh, pins);
+  }
+  bool isPinned() const { return !pins.empty(); }
 
   /// The parts of each axis that the user named.
   std::vector<AxisGroup> axisGroups() const { return groupsOf(mesh); }
@@ -197,7 +197,7 @@ private:
   Roles roles;
   MeshShape mesh;
   Conversions conversions;
-  std::vector<Pin> pins;
+  Pins pins;
 };
 } // namespace
 
@@ -215,7 +215,7 @@ FailureOr<Plan> choosePlan(ModuleOp module,
   if (!function)
     return failure();
   Planner planner(function, axes, options);
-  if (failed(planner.findPins()))
+  if (failed(planner.findPins(axes)))
     return failure();
   bool isTime =
       options.objective == Objective::Time && !options.sequenceParallel;
@@ -243,7 +243,7 @@ FailureOr<Plan> choosePlan(ModuleOp module,
       if (*other && (*other)->cost < plan.cost)
         plan = std::move(**other);
     }
-    if (options.pins.empty() && plan.cost > plan.allReplicated)
+    if (!planner.isPinned() && plan.cost > plan.allReplicated)
       plan = planner.replicated();
     plan.lowerBound = 0;
     plan.notes.push_back(
@@ -255,8 +255,10 @@ FailureOr<Plan> choosePlan(ModuleOp module,
   plan.solveMs = std::chrono::duration<double, std::milli>(
                      std::chrono::steady_clock::now() - start)
                      .count();
-  if (isTime || !options.pins.empty()) {
-    auto parallel = choosePlan(module, axes, PlanOptions());
+  if (isTime || planner.isPinned()) {
+    PlanOptions unpinned;
+    unpinned.annotations = false;
+    auto parallel = choosePlan(module, axes, unpinned);
     if (failed(parallel))
       return failure();
     plan.megatron = parallel->cost;

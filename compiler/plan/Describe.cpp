@@ -90,6 +90,16 @@ static std::string conjugateName(const ConversionStep &step,
   return name.str();
 }
 
+/// The layout that `step`, one of the value's conversions, starts from.
+static const Layout &layoutBefore(const ValueConversions &value,
+                                  const ConversionStep &step) {
+  for (const ValueConversions::Node &node : value.nodes)
+    if (&node.step == &step)
+      return node.parent < 0 ? value.layout
+                             : value.nodes[node.parent].step.result;
+  llvm_unreachable("the step is one of the value's");
+}
+
 static void addCollectives(func::FuncOp function,
                            const Realization &realization,
                            const Conversions &conversions, Plan &plan) {
@@ -103,6 +113,9 @@ static void addCollectives(func::FuncOp function,
         entry.node = userName(use);
         llvm::raw_string_ostream(entry.dtype)
             << cast<RankedTensorType>(value.getType()).getElementType();
+        const Layout &before = layoutBefore(realization[value], step);
+        entry.from = before.text(conversions.mesh);
+        entry.to = step.result.text(conversions.mesh);
         auto addDirection = [&](const Traffic &traffic, bool backward) {
           StringRef kind = collectiveName(traffic.transfer);
           if (kind.empty())
@@ -110,8 +123,9 @@ static void addCollectives(func::FuncOp function,
           PredictedCollective mine = entry;
           StringRef name = step.name;
           name.consume_front("mtp.");
-          mine.op = backward ? conjugateName(step, realization[value].layout)
-                             : name.str();
+          std::string conjugate = conjugateName(step, before);
+          mine.op = backward ? conjugate : name.str();
+          mine.conjugate = backward ? name.str() : conjugate;
           mine.kind = kind.str();
           mine.phase = backward ? "backward" : "forward";
           mine.bytes = traffic.bytes;
@@ -201,8 +215,8 @@ LogicalResult describe(func::FuncOp function, Plan &plan,
     Strategy strategy;
     strategy.operands = planned.operands;
     strategy.results = planned.results;
-    plan.cost =
-        add(plan.cost, computeTime(&op, strategy, cotangent, conversions));
+    planned.time = computeTime(&op, strategy, cotangent, conversions);
+    plan.cost = add(plan.cost, planned.time);
     auto whole = [&](ValueRange values) {
       SmallVector<Layout, 3> layouts;
       for (Value value : values)

@@ -92,6 +92,66 @@ static void explainCollectives(func::FuncOp function, const Model &model,
       });
 }
 
+/// What costs `total` or, if that is no time, why it is out.
+static std::pair<Time, std::string> verdict(Time total, const Model &model,
+                                            const Solver &solver, bool pruned) {
+  if (total >= kIllegal)
+    return {0, pruned ? "never cheaper" : "fits nothing around it"};
+  Time regret = total - solver.optimum();
+  if (regret >= kPenalty / 2)
+    return {0, "moves a weight, or leaves one whole"};
+  if (model.isSequenceParallel() && regret >= kSequencePenalty / 2)
+    return {0, "keeps whole activations"};
+  return {regret, ""};
+}
+
+/// Every strategy of every op and storage, the chosen one first.
+static void explainChoices(func::FuncOp function, const Model &model,
+                           const Solver &solver,
+                           const std::vector<std::vector<Time>> &marginals,
+                           bool pruned, Plan &plan) {
+  auto finish = [&](OpChoices choices, const PlannedOp &planned) {
+    auto rank = [&](const OpChoices::Choice &choice) {
+      bool chosen = choice.operands == planned.operands &&
+                    choice.results == planned.results;
+      return std::tuple(!chosen, !choice.why.empty(), choice.regret);
+    };
+    llvm::stable_sort(choices.all, [&](const auto &a, const auto &b) {
+      return rank(a) < rank(b);
+    });
+    plan.choices.push_back(std::move(choices));
+  };
+  auto addStorage = [&](Value value, const PlannedOp &planned) {
+    OpChoices choices{planned.name, planned.kind, {}};
+    for (const Model::Alternative &other :
+         model.alternatives(value, marginals)) {
+      auto [regret, why] = verdict(other.total, model, solver, pruned);
+      choices.all.push_back({{}, {other.layout}, regret, why});
+    }
+    finish(std::move(choices), planned);
+  };
+  for (auto [argument, planned] :
+       llvm::zip_equal(function.getArguments(), plan.arguments))
+    addStorage(argument, planned);
+  for (auto [op, planned] : llvm::zip_equal(
+           function.getBody().front().without_terminator(), plan.ops)) {
+    auto rule = cast<ShardingOpInterface>(op).getShardingRule();
+    if (isFreeSource(&op, *rule))
+      continue;
+    if (isParameter(&op, *rule)) {
+      addStorage(op.getResult(0), planned);
+      continue;
+    }
+    OpChoices choices{planned.name, planned.kind, {}};
+    for (auto [strategy, total] : model.strategies(&op, marginals)) {
+      auto [regret, why] = verdict(total, model, solver, pruned);
+      choices.all.push_back(
+          {strategy->operands, strategy->results, regret, why});
+    }
+    finish(std::move(choices), planned);
+  }
+}
+
 /// Why a value is whole on an axis.
 static void explainWhole(func::FuncOp function, const Model &model,
                          const Solver &solver,
@@ -151,94 +211,7 @@ void explain(func::FuncOp function, const Model &model, const Solver &solver,
   explainCollectives(function, model, solver, marginals, *realization, pruned,
                      plan);
   explainWhole(function, model, solver, marginals, *realization, pruned, plan);
-}
-
-//===----------------------------------------------------------------------===//
-// Text and JSON
-//===----------------------------------------------------------------------===//
-
-static std::string meshText(const Plan &plan) {
-  std::string text;
-  for (const auto &[name, size] : plan.axes)
-    text += (text.empty() ? "" : ",") + name + "=" + std::to_string(size);
-  return text;
-}
-
-std::string explainText(const Plan &plan) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << "plan for mesh " << meshText(plan) << " (" << plan.origin << ")\n";
-  os << "  predicted, forward and backward: " << micros(plan.cost)
-     << "; everything replicated: " << micros(plan.allReplicated) << "\n";
-  for (const std::string &note : plan.notes)
-    os << "  " << note << "\n";
-  os << "weights\n";
-  for (const PredictedWeight &weight : plan.weights)
-    os << "  " << weight.name << ": " << weight.how
-       << (weight.layout.empty() ? "" : "  <" + weight.layout + ">") << "\n";
-  os << "collectives\n";
-  for (const PredictedCollective &c : plan.collectives) {
-    os << "  " << c.phase << " " << c.op << " on " << c.axis << " of '"
-       << c.value << "' for '" << c.node << "': " << c.bytes << " bytes, "
-       << micros(c.time) << "; " << c.reason;
-    if (!c.runnerUp.empty())
-      os << "; runner-up: " << c.runnerUp << ", " << micros(c.regret)
-         << " more";
-    os << "\n";
-  }
-  bool first = true;
-  for (const WholeValue &whole : plan.whole) {
-    if (!whole.isParameter)
-      continue;
-    os << (first ? "weights that stayed whole\n" : "") << "  " << whole.value
-       << " on " << whole.axis << ": " << whole.why << "\n";
-    first = false;
-  }
-  return text;
-}
-
-nlohmann::json explainJson(const Plan &plan) {
-  using nlohmann::json;
-  auto us = [](Time time) { return double(time) / 1e6; };
-  json result = {{"mesh", meshText(plan)},
-                 {"cost_us", us(plan.cost)},
-                 {"lower_bound_us", us(plan.lowerBound)},
-                 {"all_replicated_us", us(plan.allReplicated)},
-                 {"megatron_us", us(plan.megatron)},
-                 {"solve_ms", plan.solveMs},
-                 {"notes", plan.notes},
-                 {"weights", json::array()},
-                 {"collectives", json::array()},
-                 {"whole", json::array()}};
-  for (const PredictedWeight &weight : plan.weights)
-    result["weights"].push_back(
-        {{"name", weight.name},
-         {"layout", weight.layout},
-         {"how", weight.how},
-         {"shape",
-          std::vector<int64_t>(weight.shape.begin(), weight.shape.end())},
-         {"bytes", weight.bytes},
-         {"bytes_per_rank", weight.bytesPerRank}});
-  for (const PredictedCollective &c : plan.collectives)
-    result["collectives"].push_back({{"op", c.op},
-                                     {"kind", c.kind},
-                                     {"axis", c.axis},
-                                     {"phase", c.phase},
-                                     {"value", c.value},
-                                     {"node", c.node},
-                                     {"dtype", c.dtype},
-                                     {"reason", c.reason},
-                                     {"bytes", c.bytes},
-                                     {"wire_bytes", c.wireBytes},
-                                     {"time_us", us(c.time)},
-                                     {"runner_up", c.runnerUp},
-                                     {"regret_us", us(c.regret)}});
-  for (const WholeValue &whole : plan.whole)
-    result["whole"].push_back({{"value", whole.value},
-                               {"axis", whole.axis},
-                               {"why", whole.why},
-                               {"parameter", whole.isParameter}});
-  return result;
+  explainChoices(function, model, solver, marginals, pruned, plan);
 }
 
 } // namespace mtp::plan

@@ -573,6 +573,20 @@ Model::alternatives(Value value,
   return all;
 }
 
+std::vector<std::pair<const Strategy *, Time>>
+Model::strategies(Operation *op,
+                  const std::vector<std::vector<Time>> &marginals) const {
+  std::vector<std::pair<const Strategy *, Time>> all;
+  auto it = unitOfOp.find(op);
+  if (it == unitOfOp.end())
+    return all;
+  const Unit &unit = units[it->second];
+  for (auto [total, strategy] :
+       llvm::zip_equal(marginals[unit.variable], unit.space.strategies))
+    all.push_back({&strategy, total});
+  return all;
+}
+
 std::vector<Model::Alternative>
 Model::alternatives(OpOperand &operand,
                     const std::vector<std::vector<Time>> &marginals) const {

@@ -73,6 +73,10 @@ public:
   std::vector<Alternative>
   alternatives(mlir::Value value,
                const std::vector<std::vector<Time>> &marginals) const;
+  /// Every strategy of an op, with the same cost.
+  std::vector<std::pair<const Strategy *, Time>>
+  strategies(mlir::Operation *op,
+             const std::vector<std::vector<Time>> &marginals) const;
   /// The same for the layouts in which an operand is read.
   std::vector<Alternative>
   alternatives(mlir::OpOperand &operand,

@@ -10,6 +10,9 @@ using namespace mlir;
 
 namespace mtp::plan {
 
+static constexpr StringLiteral kPin = "mtp.pin", kPlan = "mtp.plan",
+                               kPlanMesh = "mtp.plan_mesh";
+
 /// Axes (finest) that the layout text names.
 static SmallVector<int, 4> namedAxes(StringRef text, const MeshShape &mesh) {
   SmallVector<int, 4> named;
@@ -29,12 +32,39 @@ static SmallVector<int, 4> namedAxes(StringRef text, const MeshShape &mesh) {
   return named;
 }
 
-LogicalResult findPinned(func::FuncOp function, const PlanOptions &options,
-                         std::vector<Pin> &pins) {
+/// Names of values that a pin could have meant, nearest first, three at most.
+static std::string nearest(StringRef pattern, ArrayRef<Value> values) {
+  std::vector<std::pair<unsigned, std::string>> names;
+  for (Value value : values) {
+    std::string name = valueName(value);
+    // A part of a name is nearer than any misspelling.
+    unsigned distance = StringRef(name).contains(pattern)
+                            ? 0
+                            : 1 + StringRef(name).edit_distance(pattern);
+    names.push_back({distance, std::move(name)});
+  }
+  llvm::sort(names);
+  names.erase(llvm::unique(names), names.end());
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(names.size(), 3); ++i)
+    text += (i ? ", '" : "'") + names[i].second + "'";
+  return text;
+}
+
+static bool isConstant(Operation *op) {
+  return isFreeSource(op, *cast<ShardingOpInterface>(op).getShardingRule());
+}
+
+/// --pin: values by name.
+static LogicalResult findNamed(func::FuncOp function,
+                               const PlanOptions &options, Pins &pins) {
   std::vector<Value> all(function.getArguments().begin(),
-                         function.getArguments().end());
-  for (Operation &op : function.getBody().front().without_terminator())
-    all.insert(all.end(), op.result_begin(), op.result_end());
+                         function.getArguments().end()),
+      constants;
+  for (Operation &op : function.getBody().front().without_terminator()) {
+    std::vector<Value> &list = isConstant(&op) ? constants : all;
+    list.insert(list.end(), op.result_begin(), op.result_end());
+  }
   for (const auto &[pattern, text] : options.pins) {
     auto glob = llvm::GlobPattern::create(pattern);
     if (!glob) {
@@ -42,17 +72,157 @@ LogicalResult findPinned(func::FuncOp function, const PlanOptions &options,
       return function.emitError()
              << "--pin: '" << pattern << "' is not a pattern";
     }
-    Pin pin{pattern, text, {}};
-    for (Value value : all)
-      if (std::string name = valueName(value);
-          name == pattern || glob->match(name))
-        pin.values.push_back(value);
+    auto matches = [&](Value value) {
+      std::string name = valueName(value);
+      return name == pattern || glob->match(name);
+    };
+    Pin pin{"--pin " + pattern, text, {}};
+    llvm::copy_if(all, std::back_inserter(pin.values), matches);
+    if (pin.values.empty() && llvm::any_of(constants, matches))
+      return function.emitError()
+             << "--pin: '" << pattern
+             << "' is a constant; each use gets it in the layout that it reads";
     if (pin.values.empty())
       return function.emitError()
-             << "--pin: no value is named '" << pattern << "'";
-    pins.push_back(std::move(pin));
+             << "--pin: no value is named '" << pattern << "'; near to it are "
+             << nearest(pattern, all);
+    pins.layouts.push_back(std::move(pin));
   }
   return success();
+}
+
+namespace {
+/// Attributes of ops and arguments.
+class AnnotationReader {
+public:
+  AnnotationReader(func::FuncOp function, const MeshShape &mesh, Pins &pins)
+      : function(function), mesh(mesh), pins(pins) {}
+
+  LogicalResult run() {
+    for (BlockArgument argument : function.getArguments()) {
+      unsigned index = argument.getArgNumber();
+      if (failed(readPin(argument.getLoc(), function.getArgAttr(index, kPin),
+                         argument)) ||
+          failed(readStorage(argument, function.getArgAttr(index, kPlan))))
+        return failure();
+    }
+    for (Operation &op : function.getBody().front().without_terminator())
+      if (failed(readPin(op.getLoc(), op.getAttr(kPin), op.getResults())) ||
+          failed(readOp(op)))
+        return failure();
+    return success();
+  }
+
+private:
+  LogicalResult readPin(Location loc, Attribute attribute, ValueRange values) {
+    if (!attribute)
+      return success();
+    SmallVector<Attribute> texts{attribute};
+    if (auto list = dyn_cast<ArrayAttr>(attribute))
+      texts.assign(list.begin(), list.end());
+    if (texts.size() != values.size() ||
+        !llvm::all_of(texts, llvm::IsaPred<StringAttr>))
+      return emitError(loc) << kPin << " of '" << valueName(values[0])
+                            << "' is to be the text of a layout, one for each "
+                               "of its "
+                            << values.size() << " results";
+    for (auto [value, text] : llvm::zip_equal(values, texts))
+      pins.layouts.push_back(
+          {kPin.str(), cast<StringAttr>(text).str(), {value}});
+    return success();
+  }
+
+  LogicalResult readLayouts(Location loc, StringRef name, DictionaryAttr entry,
+                            StringRef key, ValueRange values,
+                            SmallVectorImpl<Layout> &layouts) {
+    auto list = entry.getAs<ArrayAttr>(key);
+    if (!list || list.size() != values.size())
+      return emitError(loc) << kPlan << " of '" << name << "' needs "
+                            << values.size() << " " << key;
+    for (auto [value, text] : llvm::zip_equal(values, list)) {
+      std::string error = "a layout is not a text";
+      std::optional<Layout> layout;
+      if (auto string = dyn_cast<StringAttr>(text))
+        layout = parseLayout(string,
+                             cast<RankedTensorType>(value.getType()).getShape(),
+                             mesh, error);
+      if (!layout)
+        return emitError(loc) << kPlan << " of '" << name << "': " << error;
+      layouts.push_back(std::move(*layout));
+    }
+    return success();
+  }
+
+  LogicalResult readStorage(Value value, Attribute attribute) {
+    if (!attribute)
+      return success();
+    auto entry = dyn_cast<DictionaryAttr>(attribute);
+    SmallVector<Layout> layouts;
+    std::string name = valueName(value);
+    if (!entry)
+      return emitError(value.getLoc())
+             << kPlan << " of '" << name << "' is not {results = [..]}";
+    if (failed(readLayouts(value.getLoc(), name, entry, "results", value,
+                           layouts)))
+      return failure();
+    if (llvm::any_of(layouts[0].states, [](AxisState s) {
+          return s.kind != Kind::I && s.kind != Kind::S;
+        }))
+      return emitError(value.getLoc())
+             << kPlan << ": '" << name
+             << "' is stored invariant or sharded only, not <"
+             << layouts[0].text(mesh) << ">";
+    pins.storage[value] = layouts[0];
+    return success();
+  }
+
+  LogicalResult readOp(Operation &op) {
+    Attribute attribute = op.getAttr(kPlan);
+    auto rule = cast<ShardingOpInterface>(op).getShardingRule();
+    if (!attribute || failed(rule))
+      return rule;
+    if (isParameter(&op, *rule))
+      return readStorage(op.getResult(0), attribute);
+    std::string name = valueName(op.getResult(0));
+    auto entry = dyn_cast<DictionaryAttr>(attribute);
+    if (!entry || isFreeSource(&op, *rule))
+      return op.emitError() << kPlan << " of '" << name << "' "
+                            << (entry ? "says a layout of a constant"
+                                      : "is not {operands, results}");
+    SmallVector<Layout> operands, results;
+    if (failed(readLayouts(op.getLoc(), name, entry, "operands",
+                           op.getOperands(), operands)) ||
+        failed(readLayouts(op.getLoc(), name, entry, "results", op.getResults(),
+                           results)))
+      return failure();
+    auto strategy = strategyOf(&op, *rule, operands, results, mesh);
+    if (!strategy)
+      return op.emitError()
+             << kPlan << ": the layouts of '" << name
+             << "' are not a case of the sharding rule of " << op.getName();
+    pins.ops.insert({&op, std::move(*strategy)});
+    return success();
+  }
+
+  func::FuncOp function;
+  const MeshShape &mesh;
+  Pins &pins;
+};
+} // namespace
+
+LogicalResult findPins(func::FuncOp function, const PlanOptions &options,
+                       ArrayRef<std::pair<std::string, int64_t>> axes,
+                       const MeshShape &mesh, Pins &pins) {
+  if (failed(findNamed(function, options, pins)))
+    return failure();
+  if (!options.annotations)
+    return success();
+  auto made = function->getParentOp()->getAttrOfType<StringAttr>(kPlanMesh);
+  if (made && made != meshText(axes))
+    return function.emitError()
+           << "the module is annotated with a plan for mesh " << made.getValue()
+           << ", not for " << meshText(axes);
+  return AnnotationReader(function, mesh, pins).run();
 }
 
 /// What a pin asks of one value; nothing, and `error`, if it is malformed for
@@ -79,7 +249,8 @@ demandOf(const Pin &pin, Value value, const MeshShape &mesh,
   };
 }
 
-bool asksForMore(const Space &space, const Pin &pin, Value value) {
+/// True if the space has no such layout for the value unless it is relaxed.
+static bool asksForMore(const Space &space, const Pin &pin, Value value) {
   std::string error;
   auto fits = demandOf(pin, value, space.meshShape(), error);
   if (!fits)
@@ -93,14 +264,24 @@ bool asksForMore(const Space &space, const Pin &pin, Value value) {
   });
 }
 
+void openSpace(Space &space, const Pins &pins) {
+  for (const auto &[op, strategy] : pins.ops)
+    space.fix(op, strategy);
+  for (const auto &[value, layout] : pins.storage)
+    space.fix(value, layout);
+  for (const Pin &pin : pins.layouts)
+    for (Value value : pin.values)
+      if (asksForMore(space, pin, value))
+        space.relax(value);
+}
+
 LogicalResult restrictTo(Model &model, const Pin &pin, const MeshShape &mesh,
                          bool quiet) {
   for (Value value : pin.values) {
     std::string error;
     auto fits = demandOf(pin, value, mesh, error);
     if (!fits)
-      return emitError(value.getLoc())
-             << "--pin " << pin.pattern << ": " << error;
+      return emitError(value.getLoc()) << pin.source << ": " << error;
     if (model.restrict(value, *fits))
       continue;
     if (quiet)
@@ -108,12 +289,98 @@ LogicalResult restrictTo(Model &model, const Pin &pin, const MeshShape &mesh,
     std::string choices;
     for (const Layout &layout : model.choices(value))
       choices += (choices.empty() ? "<" : ", <") + layout.text(mesh) + ">";
-    return emitError(value.getLoc())
-           << "--pin " << pin.pattern << ": '" << valueName(value)
-           << "' cannot have the layout <" << pin.text << ">; it can have "
-           << choices;
+    return emitError(value.getLoc()) << pin.source << ": '" << valueName(value)
+                                     << "' cannot have the layout <" << pin.text
+                                     << ">; it can have " << choices;
   }
   return success();
+}
+
+std::optional<Strategy> strategyOf(Operation *op, const ShardingRule &rule,
+                                   ArrayRef<Layout> operands,
+                                   ArrayRef<Layout> results,
+                                   const MeshShape &mesh) {
+  SmallVector<AxisCase, 4> chosen(mesh.size());
+  SmallVector<AxisCase, 8> all = enumerateCases(rule);
+  SmallVector<int64_t, 4> units{1};
+  for (ArrayRef<Layout> layouts : {operands, results})
+    for (const Layout &layout : layouts)
+      for (const DimCut &cut : layout.dims)
+        for (int64_t part = 1; part <= cut.unit; ++part)
+          if (cut.unit % part == 0 &&
+              !llvm::is_contained(units, cut.unit / part))
+            units.push_back(cut.unit / part);
+  auto search = [&](auto &&self, int axis) -> std::optional<Strategy> {
+    if (axis == mesh.size()) {
+      auto strategy = combine(op, rule, chosen, mesh);
+      if (strategy && ArrayRef<Layout>(strategy->operands) == operands &&
+          ArrayRef<Layout>(strategy->results) == results)
+        return strategy;
+      return std::nullopt;
+    }
+    for (AxisCase c : all)
+      for (int64_t unit : units) {
+        if (unit > 1 && c.row != AxisCase::Row::Sharded)
+          continue;
+        c.unit = unit;
+        chosen[axis] = c;
+        if (auto found = self(self, axis + 1))
+          return found;
+      }
+    return std::nullopt;
+  };
+  return search(search, 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Plans as attributes
+//===----------------------------------------------------------------------===//
+
+void annotatePlan(ModuleOp module, const Plan &plan) {
+  func::FuncOp function = mainFunction(module);
+  Builder builder(module.getContext());
+  auto texts = [&](ArrayRef<Layout> layouts) {
+    SmallVector<Attribute> list;
+    for (const Layout &layout : layouts)
+      list.push_back(builder.getStringAttr(layout.text(plan.mesh)));
+    return builder.getArrayAttr(list);
+  };
+  auto entry = [&](StringRef key, ArrayRef<Layout> layouts) {
+    return builder.getNamedAttr(key, texts(layouts));
+  };
+  module->setAttr(kPlanMesh, builder.getStringAttr(meshText(plan.axes)));
+  for (auto [index, planned] : llvm::enumerate(plan.arguments))
+    function.setArgAttr(
+        index, kPlan,
+        builder.getDictionaryAttr(entry("results", planned.results)));
+  for (auto [op, planned] : llvm::zip_equal(
+           function.getBody().front().without_terminator(), plan.ops)) {
+    if (isConstant(&op))
+      continue;
+    SmallVector<NamedAttribute> entries;
+    if (!planned.operands.empty())
+      entries.push_back(entry("operands", planned.operands));
+    entries.push_back(entry("results", planned.results));
+    op.setAttr(kPlan, builder.getDictionaryAttr(entries));
+  }
+}
+
+void removeAnnotations(ModuleOp module) {
+  module->removeAttr(kPlanMesh);
+  func::FuncOp function = mainFunction(module);
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    for (StringRef name : {kPin, kPlan})
+      function.removeArgAttr(i, name);
+  for (Operation &op : function.getBody().front().without_terminator())
+    for (StringRef name : {kPin, kPlan})
+      op.removeAttr(name);
+}
+
+std::string meshText(ArrayRef<std::pair<std::string, int64_t>> axes) {
+  std::string text;
+  for (const auto &[name, size] : axes)
+    text += (text.empty() ? "" : ",") + name + "=" + std::to_string(size);
+  return text;
 }
 
 } // namespace mtp::plan

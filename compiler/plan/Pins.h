@@ -1,6 +1,17 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- Pins.h - layouts that the user fixes -------------------------------===//
+//
+// Three ways to say them:
+//
+//   --pin VALUE=LAYOUT       values by name, globs allowed; on the axes that
+//                            the layout names
+//   mtp.pin = "LAYOUT"       the same, as attribute of an op or argument
+//   mtp.plan = {operands, results}
+//                            everything about one op, as mtp-annotate-plan
+//                            writes it
+//
+//===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_PLAN_PINS_H
 #define MTP_COMPILER_PLAN_PINS_H
 
@@ -8,26 +19,56 @@
 
 namespace mtp::plan {
 
-/// `VALUE=LAYOUT` from the user: on the axes that it names, the states that the
-/// values whose names match must be produced in.
+/// States that values must be produced in, on the axes that `text` names.
 struct Pin {
-  std::string pattern, text;
+  std::string source; ///< for messages: "--pin h.*.weight", "mtp.pin"
+  std::string text;
   std::vector<mlir::Value> values;
 };
 
-/// The values that each pin of `options` is about. A pin that matches nothing
-/// is a diagnostic.
-mlir::LogicalResult findPinned(mlir::func::FuncOp function,
-                               const PlanOptions &options,
-                               std::vector<Pin> &pins);
+/// Everything that is fixed in a function.
+struct Pins {
+  std::vector<Pin> layouts;
+  llvm::DenseMap<mlir::Operation *, Strategy> ops;
+  llvm::DenseMap<mlir::Value, Layout> storage; ///< parameters and arguments
+  bool empty() const {
+    return layouts.empty() && ops.empty() && storage.empty();
+  }
+};
 
-/// True if the space has no such layout for the value unless it is relaxed.
-bool asksForMore(const Space &space, const Pin &pin, mlir::Value value);
+/// The pins of `options` and the attributes of the function. A diagnostic for a
+/// pin that matches nothing (with the names that are nearest), for a malformed
+/// layout, and for layouts that are no case of the op's rule.
+mlir::LogicalResult
+findPins(mlir::func::FuncOp function, const PlanOptions &options,
+         llvm::ArrayRef<std::pair<std::string, int64_t>> axes,
+         const MeshShape &mesh, Pins &pins);
+
+/// Puts into the space what the pins need: an op that is fixed has that
+/// strategy alone; a value that is pinned to a layout which its objective
+/// leaves out may be split on any axis.
+void openSpace(Space &space, const Pins &pins);
 
 /// Keeps only what the pin allows. Fails if that leaves nothing: with a
 /// diagnostic that has the layouts that are possible, without one if `quiet`.
 mlir::LogicalResult restrictTo(Model &model, const Pin &pin,
                                const MeshShape &mesh, bool quiet);
+
+/// The strategy of `op` that has exactly these layouts; nothing if they are not
+/// a case of its rule.
+std::optional<Strategy> strategyOf(mlir::Operation *op,
+                                   const ShardingRule &rule,
+                                   llvm::ArrayRef<Layout> operands,
+                                   llvm::ArrayRef<Layout> results,
+                                   const MeshShape &mesh);
+
+/// Writes the plan as attributes `mtp.plan`, and its mesh on the module.
+void annotatePlan(mlir::ModuleOp module, const Plan &plan);
+/// Removes all attributes that say layouts.
+void removeAnnotations(mlir::ModuleOp module);
+
+/// "dp=2,tp=4".
+std::string meshText(llvm::ArrayRef<std::pair<std::string, int64_t>> axes);
 
 } // namespace mtp::plan
 

@@ -27,6 +27,7 @@ struct PlannedOp {
   std::string name, kind; ///< value name, "mtp.matmul"
   llvm::SmallVector<Layout, 3> operands, results;
   llvm::SmallVector<std::optional<Layout>, 1> copies; ///< one for each result
+  Time time = 0; ///< compute, forward and backward; filled by describe()
 };
 
 /// A collective that the plan needs, predicted before partition.
@@ -38,6 +39,8 @@ struct PredictedCollective {
   std::string value, node; ///< converted value; op that needs it
   std::string dtype;
   std::string reason;
+  std::string from, to;  ///< layouts of the value that is converted
+  std::string conjugate; ///< what stands for it in the other phase
   int64_t bytes = 0, wireBytes = 0;
   Time time = 0;
   std::string runnerUp; ///< the best plan without it, in words; "" if not asked
@@ -57,6 +60,18 @@ struct WholeValue {
   bool isParameter = false;
 };
 
+/// Everything that an op (or the storage of an input or a parameter) could be,
+/// and how much more the whole plan would cost with it: its global regret.
+struct OpChoices {
+  struct Choice {
+    llvm::SmallVector<Layout, 3> operands, results;
+    Time regret = 0;
+    std::string why; ///< why it is out, if no time says so
+  };
+  std::string name, kind;
+  std::vector<Choice> all; ///< the chosen one first, then by regret
+};
+
 struct Plan {
   std::string origin = "chosen";                     ///< chosen | random | file
   std::vector<std::pair<std::string, int64_t>> axes; ///< as the user wrote them
@@ -72,6 +87,7 @@ struct Plan {
   std::vector<PredictedWeight> weights;
   std::vector<std::string> notes; ///< sentences for people
   std::vector<WholeValue> whole;  ///< filled with PlanOptions::explain
+  std::vector<OpChoices> choices; ///< likewise
 };
 
 struct PlanOptions {
@@ -79,8 +95,9 @@ struct PlanOptions {
   /// Norms, dropout and residuals are cut by tokens on axes besides dp.
   bool sequenceParallel = false;
   std::vector<std::pair<std::string, std::string>>
-      pins;             ///< VALUE (glob), LAYOUT
-  bool explain = false; ///< fill runner-up and regret
+      pins;                ///< VALUE (glob), LAYOUT
+  bool annotations = true; ///< attributes mtp.pin and mtp.plan are pins, too
+  bool explain = false;    ///< fill runner-up and regret
 };
 
 /// Parses "dp=2,tp=4"; false and `error` if an axis is malformed or given
@@ -112,6 +129,16 @@ loadPlan(mlir::ModuleOp module,
 /// Gives every value its layout and inserts the conversions. The module is
 /// typed afterwards: every tensor type in @main carries a layout.
 mlir::LogicalResult applyPlan(mlir::ModuleOp module, const Plan &plan);
+
+/// A plan as options of passes ask for it.
+struct PlanRequest {
+  std::string mesh, objective, plan, pins, topology;
+  bool sequenceParallel = false, explain = false;
+};
+/// The plan that is asked for: chosen, random or of a file. Everything wrong
+/// with the request is a diagnostic. `explain`: prints it to standard error.
+mlir::FailureOr<Plan> makePlan(mlir::ModuleOp module,
+                               const PlanRequest &request);
 
 /// Gives every conversion of a typed module that moves bytes between ranks what
 /// is known of it before partition: the converted value, the reason, and the

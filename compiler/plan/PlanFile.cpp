@@ -13,19 +13,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/cost/Target.h"
-#include "compiler/plan/Plan.h"
+#include "compiler/plan/Pins.h"
 
 using namespace mlir;
 using nlohmann::json;
 
 namespace mtp::plan {
-
-static std::string meshText(ArrayRef<std::pair<std::string, int64_t>> axes) {
-  std::string text;
-  for (const auto &[name, size] : axes)
-    text += (text.empty() ? "" : ",") + name + "=" + std::to_string(size);
-  return text;
-}
 
 static std::string refinedText(const MeshShape &mesh) {
   std::string text;
@@ -214,7 +207,8 @@ private:
                          op.getName().getStringRef(), op.getOperands(), results,
                          planned)))
       return failure();
-    if (!rule->anyState && !isCase(op, *rule, planned))
+    if (!rule->anyState &&
+        !strategyOf(&op, *rule, planned.operands, planned.results, plan.mesh))
       return emitError(op.getLoc())
              << "plan: the layouts of '" << planned.name
              << "' are not a case of the sharding rule of " << planned.kind;
@@ -226,43 +220,6 @@ private:
                                     << "' is stored invariant or sharded only";
     plan.ops.push_back(std::move(planned));
     return success();
-  }
-
-  /// True if the layouts are a strategy of the op, in some order of axes and
-  /// units.
-  bool isCase(Operation &op, const ShardingRule &rule,
-              const PlannedOp &planned) {
-    SmallVector<AxisCase, 4> chosen(plan.mesh.size());
-    SmallVector<AxisCase, 8> all = enumerateCases(rule);
-    SmallVector<int64_t, 4> units{1};
-    auto addUnits = [&](ArrayRef<Layout> layouts) {
-      for (const Layout &layout : layouts)
-        for (const DimCut &cut : layout.dims)
-          for (int64_t part = 1; part <= cut.unit; ++part)
-            if (cut.unit % part == 0 &&
-                !llvm::is_contained(units, cut.unit / part))
-              units.push_back(cut.unit / part);
-    };
-    addUnits(planned.operands);
-    addUnits(planned.results);
-    auto search = [&](auto &&self, int axis) -> bool {
-      if (axis == plan.mesh.size()) {
-        auto strategy = combine(&op, rule, chosen, plan.mesh);
-        return strategy && strategy->operands == planned.operands &&
-               strategy->results == planned.results;
-      }
-      for (AxisCase c : all)
-        for (int64_t unit : units) {
-          if (unit > 1 && c.row != AxisCase::Row::Sharded)
-            continue;
-          c.unit = unit;
-          chosen[axis] = c;
-          if (self(self, axis + 1))
-            return true;
-        }
-      return false;
-    };
-    return search(search, 0);
   }
 
   func::FuncOp function;

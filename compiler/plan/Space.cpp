@@ -341,6 +341,10 @@ OpSpace Space::of(Operation *op) const {
   OpSpace space;
   space.op = op;
   space.rule = *cast<ShardingOpInterface>(op).getShardingRule();
+  if (auto fixed = fixedOps.find(op); fixed != fixedOps.end()) {
+    space.strategies.push_back(fixed->second);
+    return space;
+  }
   std::vector<std::vector<Cases>> perGroup;
   for (const AxisGroup &group : groups)
     perGroup.push_back(casesOf(op, space.rule, group));
@@ -386,6 +390,8 @@ OpSpace Space::of(Operation *op) const {
 //===----------------------------------------------------------------------===//
 
 std::vector<Layout> Space::storage(Value value) const {
+  if (auto fixed = fixedStorage.find(value); fixed != fixedStorage.end())
+    return {fixed->second};
   ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
   bool isInput = isa<BlockArgument>(value);
   bool free = freedom == Freedom::All || relaxed.contains(value);

@@ -84,6 +84,13 @@ public:
 
   /// Dimensions of `value` may be split on any axis, tokens too: a pin asks so.
   void relax(mlir::Value value) { relaxed.insert(value); }
+  /// The op has this strategy alone; the parameter or argument this storage.
+  void fix(mlir::Operation *op, Strategy strategy) {
+    fixedOps.insert({op, std::move(strategy)});
+  }
+  void fix(mlir::Value stored, Layout layout) {
+    fixedStorage.insert({stored, std::move(layout)});
+  }
 
   /// Of an op with a sharding rule. Never empty: all-invariant is always legal.
   OpSpace of(mlir::Operation *op) const;
@@ -116,6 +123,8 @@ private:
   std::vector<AxisGroup> groups;
   llvm::DenseMap<mlir::Value, std::vector<DimTraits>> traits;
   llvm::DenseSet<mlir::Value> relaxed;
+  llvm::DenseMap<mlir::Operation *, Strategy> fixedOps;
+  llvm::DenseMap<mlir::Value, Layout> fixedStorage;
 };
 
 /// A parameter: a source with a cotangent.

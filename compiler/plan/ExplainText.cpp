@@ -1,0 +1,245 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- ExplainText.cpp - an explanation as text and as JSON ---------------===//
+#include "compiler/plan/Pins.h"
+
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using nlohmann::json;
+
+namespace mtp::plan {
+
+static std::string micros(Time time) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.1f us", double(time) / 1e6);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// What the plan is made of
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// One part of the plan's time or of a rank's memory.
+struct Part {
+  std::string kind, name; ///< "compute" | collective | "weight"; op or value
+  int64_t amount = 0;     ///< picoseconds or bytes
+};
+} // namespace
+
+/// Equal kind and name are one part; largest first, ties by name.
+static std::vector<Part> largestFirst(std::vector<Part> parts) {
+  std::map<std::pair<std::string, std::string>, int64_t> sums;
+  for (const Part &part : parts)
+    sums[{part.kind, part.name}] += part.amount;
+  parts.clear();
+  for (const auto &[key, amount] : sums)
+    if (amount > 0)
+      parts.push_back({key.first, key.second, amount});
+  std::stable_sort(
+      parts.begin(), parts.end(),
+      [](const Part &a, const Part &b) { return a.amount > b.amount; });
+  return parts;
+}
+
+static std::vector<Part> timeParts(const Plan &plan) {
+  std::vector<Part> parts;
+  for (const PlannedOp &op : plan.ops)
+    parts.push_back({"compute", op.name, op.time});
+  for (const PredictedCollective &c : plan.collectives)
+    parts.push_back({c.kind, c.value, c.time});
+  return largestFirst(std::move(parts));
+}
+
+static std::vector<Part> weightParts(const Plan &plan) {
+  std::vector<Part> parts;
+  for (const PredictedWeight &weight : plan.weights)
+    parts.push_back({"weight", weight.name, weight.bytesPerRank});
+  return largestFirst(std::move(parts));
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+static std::string texts(llvm::ArrayRef<Layout> layouts,
+                         const MeshShape &mesh) {
+  std::string text;
+  for (const Layout &layout : layouts)
+    text += (text.empty() ? "<" : ", <") + layout.text(mesh) + ">";
+  return text;
+}
+
+static std::string choiceText(const OpChoices::Choice &choice,
+                              const MeshShape &mesh) {
+  if (choice.operands.empty())
+    return texts(choice.results, mesh);
+  return texts(choice.operands, mesh) + " -> " + texts(choice.results, mesh);
+}
+
+/// For every op that has a choice: what it is and what would be next best.
+static void printChoices(const Plan &plan, llvm::raw_ostream &os) {
+  bool first = true;
+  for (const OpChoices &op : plan.choices) {
+    if (op.all.size() < 2)
+      continue;
+    const OpChoices::Choice &next = op.all[1];
+    os << (first ? "choices (all strategies: --explain-json)\n" : "") << "  "
+       << op.name << " (" << op.kind
+       << "): " << choiceText(op.all[0], plan.mesh) << "; "
+       << (next.why.empty() ? "runner-up: " + choiceText(next, plan.mesh) +
+                                  ", " + micros(next.regret) + " more"
+                            : "each of " + std::to_string(op.all.size() - 1) +
+                                  " others is out: " + next.why)
+       << "\n";
+    first = false;
+  }
+}
+
+/// The ten largest parts.
+static void printParts(llvm::StringRef title, const std::vector<Part> &parts,
+                       llvm::function_ref<std::string(int64_t)> amount,
+                       llvm::raw_ostream &os) {
+  if (parts.empty())
+    return;
+  int64_t total = 0;
+  for (const Part &part : parts)
+    total += part.amount;
+  os << title << "\n";
+  for (const Part &part : llvm::ArrayRef(parts).take_front(10))
+    os << "  " << part.kind << " '" << part.name << "': " << amount(part.amount)
+       << llvm::format(" (%.1f %%)",
+                       100.0 * double(part.amount) / double(total))
+       << "\n";
+}
+
+std::string explainText(const Plan &plan) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "plan for mesh " << meshText(plan.axes) << " (" << plan.origin << ")\n";
+  os << "  predicted, forward and backward: " << micros(plan.cost)
+     << "; everything replicated: " << micros(plan.allReplicated) << "\n";
+  for (const std::string &note : plan.notes)
+    os << "  " << note << "\n";
+  os << "weights\n";
+  for (const PredictedWeight &weight : plan.weights)
+    os << "  " << weight.name << ": " << weight.how
+       << (weight.layout.empty() ? "" : "  <" + weight.layout + ">") << "\n";
+  os << "collectives\n";
+  for (const PredictedCollective &c : plan.collectives) {
+    os << "  " << c.phase << " " << c.op << " on " << c.axis << " of '"
+       << c.value << "' for '" << c.node << "': " << c.bytes << " bytes, "
+       << micros(c.time) << "; " << c.reason;
+    if (!c.runnerUp.empty())
+      os << "; runner-up: " << c.runnerUp << ", " << micros(c.regret)
+         << " more";
+    os << "\n";
+  }
+  bool first = true;
+  for (const WholeValue &whole : plan.whole) {
+    if (!whole.isParameter)
+      continue;
+    os << (first ? "weights that stayed whole\n" : "") << "  " << whole.value
+       << " on " << whole.axis << ": " << whole.why << "\n";
+    first = false;
+  }
+  printChoices(plan, os);
+  printParts("largest parts of the time", timeParts(plan), micros, os);
+  printParts(
+      "largest weights of a rank", weightParts(plan),
+      [](int64_t bytes) { return std::to_string(bytes) + " bytes"; }, os);
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// JSON (docs/explain-json.md)
+//===----------------------------------------------------------------------===//
+
+static json layoutTexts(llvm::ArrayRef<Layout> layouts, const MeshShape &mesh) {
+  json list = json::array();
+  for (const Layout &layout : layouts)
+    list.push_back(layout.text(mesh));
+  return list;
+}
+
+static double us(Time time) { return double(time) / 1e6; }
+
+static json choicesJson(const Plan &plan) {
+  json list = json::array();
+  for (const OpChoices &op : plan.choices) {
+    json all = json::array();
+    for (const OpChoices::Choice &choice : op.all)
+      all.push_back(
+          {{"operands", layoutTexts(choice.operands, plan.mesh)},
+           {"results", layoutTexts(choice.results, plan.mesh)},
+           {"regret_us", choice.why.empty() ? json(us(choice.regret)) : json()},
+           {"why", choice.why}});
+    list.push_back(
+        {{"name", op.name}, {"op", op.kind}, {"strategies", std::move(all)}});
+  }
+  return list;
+}
+
+static json opsJson(const std::vector<PlannedOp> &ops, const MeshShape &mesh) {
+  json list = json::array();
+  for (const PlannedOp &op : ops)
+    list.push_back({{"name", op.name},
+                    {"op", op.kind},
+                    {"operands", layoutTexts(op.operands, mesh)},
+                    {"results", layoutTexts(op.results, mesh)},
+                    {"time_us", us(op.time)}});
+  return list;
+}
+
+json explainJson(const Plan &plan) {
+  json result = {{"format", "mtp-explain"},
+                 {"version", 1},
+                 {"mesh", meshText(plan.axes)},
+                 {"cost_us", us(plan.cost)},
+                 {"lower_bound_us", us(plan.lowerBound)},
+                 {"all_replicated_us", us(plan.allReplicated)},
+                 {"megatron_us", us(plan.megatron)},
+                 {"solve_ms", plan.solveMs},
+                 {"notes", plan.notes},
+                 {"inputs", opsJson(plan.arguments, plan.mesh)},
+                 {"ops", opsJson(plan.ops, plan.mesh)},
+                 {"choices", choicesJson(plan)},
+                 {"weights", json::array()},
+                 {"collectives", json::array()},
+                 {"whole", json::array()}};
+  for (const PredictedWeight &weight : plan.weights)
+    result["weights"].push_back(
+        {{"name", weight.name},
+         {"layout", weight.layout},
+         {"how", weight.how},
+         {"shape",
+          std::vector<int64_t>(weight.shape.begin(), weight.shape.end())},
+         {"bytes", weight.bytes},
+         {"bytes_per_rank", weight.bytesPerRank}});
+  for (const PredictedCollective &c : plan.collectives)
+    result["collectives"].push_back({{"op", c.op},
+                                     {"kind", c.kind},
+                                     {"axis", c.axis},
+                                     {"phase", c.phase},
+                                     {"value", c.value},
+                                     {"node", c.node},
+                                     {"dtype", c.dtype},
+                                     {"from", c.from},
+                                     {"to", c.to},
+                                     {"conjugate", c.conjugate},
+                                     {"reason", c.reason},
+                                     {"bytes", c.bytes},
+                                     {"wire_bytes", c.wireBytes},
+                                     {"time_us", us(c.time)},
+                                     {"runner_up", c.runnerUp},
+                                     {"regret_us", us(c.regret)}});
+  for (const WholeValue &whole : plan.whole)
+    result["whole"].push_back({{"value", whole.value},
+                               {"axis", whole.axis},
+                               {"why", whole.why},
+                               {"parameter", whole.isParameter}});
+  return result;
+}
+
+} // namespace mtp::plan
