@@ -72,7 +72,7 @@ def padded_vocabulary_is_masked(runner, folder):
     labels = np.array([3, classes - 1])
     x = np.array([[1, 2, 3, 4], [4, 3, 2, 1]], np.float32)
     inputs = [save_inputs(folder / "vocabulary.npz", x=x, labels=labels)]
-    gradient = x.T.astype(np.float64) @ (np.full((2, classes), 1 / classes) - np.eye(classes)[labels]) / 2
+    gradient = x.T.astype(np.float64) @ (np.full((2, classes), 1 / classes) - (labels[:, None] == np.arange(classes))) / 2
     for mesh in ("tp=1", "tp=2", "tp=4", "tp=8"):
         for mode in ([], ["--poison"]):
             got = runner.train(model, inputs, "cross_entropy:logits=logits,labels=labels", on(mesh, *mode))
