@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- CaseSearch.cpp - the case of a rule that given layouts are
-//----------===//
+//===- CaseSearch.cpp - the case of a rule that given layouts are ---------===//
 //
 // Generic over ShardingOpInterface: this file names no op.
 //
@@ -35,9 +34,9 @@ SmallVector<const Layout *> CaseSearch::known() const {
 
 /// Units, in elements of the factor, that the tensors' layouts may mean.
 SmallVector<int64_t, 2> CaseSearch::unitsOf(AxisCase c) const {
-  SmallVector<int64_t, 2> units{1};
   if (c.row != AxisCase::Row::Sharded)
-    return units;
+    return {1};
+  SmallVector<int64_t, 2> units;
   auto collect = [&](const TensorFactors &tensor, const Layout *layout) {
     if (!layout)
       return;
@@ -61,6 +60,8 @@ SmallVector<int64_t, 2> CaseSearch::unitsOf(AxisCase c) const {
       tensors.push_back(&tensor);
   for (auto [tensor, layout] : llvm::zip_equal(tensors, known()))
     collect(*tensor, layout);
+  if (!llvm::is_contained(units, 1))
+    units.push_back(1);
   return units;
 }
 
