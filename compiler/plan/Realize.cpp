@@ -77,13 +77,12 @@ TensorInfo tensorInfo(Value value, const GradientFlow &gradients) {
 }
 
 /// What training decided, or what it would decide.
-static bool isTrained(Operation *op,
+static bool isTrained(Operation *op, const SymbolTable &symbols,
                       const llvm::StringMap<Trainability> &trainable) {
   auto parameter = dyn_cast<ParameterOp>(op);
   if (!parameter)
     return false;
-  auto initializer = SymbolTable::lookupNearestSymbolFrom<InitializerOp>(
-      parameter, parameter.getSourceAttr());
+  auto initializer = symbols.lookup<InitializerOp>(parameter.getSource());
   if (initializer && initializer->hasAttr(kTrainableReason))
     return initializer.getTrainable();
   return trainable.lookup(parameter.getSource()).trainable;
@@ -100,6 +99,7 @@ GradientFlow::GradientFlow(func::FuncOp function) {
     else if (!function.getArgAttr(argument.getArgNumber(), kWantsGradient))
       unused.insert(argument);
   llvm::StringMap<Trainability> trainable = findTrainable(function);
+  SymbolTable symbols(function->getParentOfType<ModuleOp>());
   for (Operation &op : function.getBody().front().without_terminator()) {
     bool hasOperands = op.getNumOperands() > 0;
     bool none = op.hasTrait<NoCotangentTrait>() ||
@@ -109,7 +109,7 @@ GradientFlow::GradientFlow(func::FuncOp function) {
     bool constant = hasOperands
                         ? llvm::none_of(op.getOperands(),
                                         [&](Value v) { return reaches(v); })
-                        : !isTrained(&op, trainable);
+                        : !isTrained(&op, symbols, trainable);
     for (Value result : op.getResults())
       if (none || !isFloat(result))
         untyped.insert(result);

@@ -140,9 +140,9 @@ private:
 llvm::StringMap<Trainability> plan::findTrainable(func::FuncOp function) {
   llvm::StringMap<Trainability> all;
   Tracer tracer;
+  SymbolTable symbols(function->getParentOfType<ModuleOp>());
   for (auto parameter : function.getOps<ParameterOp>()) {
-    auto initializer = SymbolTable::lookupNearestSymbolFrom<InitializerOp>(
-        parameter, parameter.getSourceAttr());
+    auto initializer = symbols.lookup<InitializerOp>(parameter.getSource());
     Trainability &entry = all[parameter.getSource()];
     if (entry.trainable || !initializer)
       continue;
