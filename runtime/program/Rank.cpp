@@ -1,135 +1,50 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Rank.cpp - runs the program of an artifact -------------------------===//
 #include "runtime/program/Rank.h"
-#include "runtime/kernels/Parallel.h"
-#include "runtime/support/Checked.h"
 #include "runtime/support/Error.h"
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstring>
 
 using namespace mtp;
 
-double Rank::step(int entry) {
-  Program &program = programs[entry];
-  comm->resetCounters();
-  world.crew->barrier(index, turn++);
-  auto begin = std::chrono::steady_clock::now();
-  execute(program);
-  std::chrono::duration<double, std::milli> time =
-      std::chrono::steady_clock::now() - begin;
-  ++abi.step;
-  int64_t found = std::atomic_ref(fault).exchange(0, std::memory_order_relaxed);
-  if (found != 0) {
-    bool known =
-        found >= 1 && found <= static_cast<int64_t>(artifact.faults.size());
-    failInput(known ? artifact.faults[found - 1]
-                    : "a kernel met invalid data (fault " +
-                          std::to_string(found) + ")");
-  }
-  return time.count();
-}
-
-void Rank::runKernel(const Step &step) {
-  int64_t pieces = std::min<int64_t>(world.options.threadsPerRank,
-                                     ceilDiv(step.count, step.grain));
-  char *const *buffers = step.buffers.data();
-  if (pieces <= 1)
-    return step.kernel(&abi, buffers, 0, step.count);
-  // Counts are far below 2^63 / threads: verified sizes bound them.
-  parallelFor(static_cast<int>(pieces), pieces, [&](int64_t piece, int) {
-    int64_t quotient = step.count / pieces, rest = step.count % pieces;
-    int64_t begin = piece * quotient + std::min(piece, rest);
-    step.kernel(&abi, buffers, begin, begin + quotient + (piece < rest));
-  });
-}
-
-/// A step that is no border of a loop.
-void Rank::perform(const Step &step) {
-  std::string error;
-  switch (step.kind) {
-  case Instruction::Kind::Kernel:
-    if (step.count > 0)
-      runKernel(step);
-    return;
-  case Instruction::Kind::Library:
-    if (!step.library->run(&abi, step.buffers.data(), error))
-      failInput(step.what + ": " + error);
-    return;
-  case Instruction::Kind::Start:
-    comm->start(step.index, step.buffers[0], step.buffers[1]);
-    return;
-  default:
-    comm->done(step.index);
-  }
-}
-
-void Rank::execute(Program &program) {
-  std::vector<int64_t> left; // trips of open loops
-  for (size_t i = 0; i < program.steps.size(); ++i) {
-    Step &step = program.steps[i];
-    world.crew->note(index, &step.what);
-    world.crew->checkStopped();
-    if (step.kind == Instruction::Kind::LoopBegin) {
-      if (step.count == 0)
-        i = step.other;
-      else
-        left.push_back(step.count);
-    } else if (step.kind == Instruction::Kind::LoopEnd) {
-      if (--left.back() > 0)
-        i = step.other;
-      else
-        left.pop_back();
-    } else if (world.options.profile) {
-      auto begin = std::chrono::steady_clock::now();
-      perform(step);
-      step.seconds += std::chrono::duration<double>(
-                          std::chrono::steady_clock::now() - begin)
-                          .count();
-    } else {
-      perform(step);
+Rank::Rank(World &world, int index)
+    : world(world), artifact(world.artifact), index(index),
+      coordinates(artifact.axes.coordinates(index)),
+      parameters(artifact, world.files, index) {
+  for (const RankValue &value : artifact.rankValues) {
+    if (value.kind == RankValue::Kind::Coordinate) {
+      rankValues.push_back(coordinates[value.sharding.axes[0]]);
+      continue;
     }
-  }
-  // Who asked for this step may be gone.
-  world.crew->checkStopped();
-}
-
-std::vector<double> Rank::stepSeconds(int entry) const {
-  std::vector<double> seconds;
-  for (const Step &step : programs[entry].steps)
-    seconds.push_back(step.seconds);
-  return seconds;
-}
-
-void Rank::setInputs(int entry, const std::vector<const HostTensor *> &inputs) {
-  Program &program = programs[entry];
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    AlignedBuffer &block = program.inputs[i];
-    if (world.options.poison)
-      poison(inputs[i]->type, block.data(), static_cast<int64_t>(block.size()));
-    program.inputMaps[i].cut(inputs[i]->bytes.data(), block.data());
-  }
-  if (world.options.poison) {
-    poisonArena(arena.data(), static_cast<int64_t>(arena.size()));
-    for (AlignedBuffer &output : program.outputs)
-      poisonArena(output.data(), static_cast<int64_t>(output.size()));
+    Block block =
+        blockOf(value.extent, value.sharding, artifact.axes, coordinates);
+    rankValues.push_back(value.kind == RankValue::Kind::Offset ? block.offset
+                                                               : block.valid);
   }
 }
 
-void Rank::getOutputs(int entry,
-                      const std::vector<HostTensor *> &outputs) const {
-  const Program &program = programs[entry];
-  for (size_t i = 0; i < outputs.size(); ++i)
-    if (program.outputMaps[i].writesOutput())
-      program.outputMaps[i].assemble(program.outputs[i].data(),
-                                     outputs[i]->bytes.data());
+void Rank::checkSources() {
+  if (!world.options.checkSources)
+    return;
+  // Each rank checks its share; a failure of one stops all.
+  const std::vector<size_t> &hashed = world.files.hashed();
+  auto ranks = static_cast<size_t>(world.crew->ranks());
+  for (size_t i = static_cast<size_t>(index); i < hashed.size(); i += ranks) {
+    world.crew->checkStopped();
+    world.files.checkHash(hashed[i]);
+  }
+}
+
+void Rank::checkFault(int64_t found) const {
+  if (found == 0)
+    return;
+  bool known =
+      found >= 1 && found <= static_cast<int64_t>(artifact.faults.size());
+  failInput(known ? artifact.faults[found - 1]
+                  : "a kernel met invalid data (fault " +
+                        std::to_string(found) + ")");
 }
 
 void Rank::readStored(int64_t index, const std::vector<int64_t> &at,
-                      char *piece) const {
+                      char *piece) {
   const Parameter &parameter = artifact.parameters[index];
   std::vector<int64_t> first = coordinates;
   for (int axis : parameter.partial) {
@@ -139,7 +54,7 @@ void Rank::readStored(int64_t index, const std::vector<int64_t> &at,
   }
   BlockMap map(parameter.layout, artifact.axes, first);
   if (map.writesOutput() && map.bytes() > 0)
-    map.assemble(parameters.address(index), piece);
+    map.assemble(readUpdated(index), piece);
 }
 
 void Rank::writeStored(int64_t index, const HostTensor &whole) {
@@ -151,14 +66,26 @@ void Rank::writeStored(int64_t index, const HostTensor &whole) {
   LoadedBlock block = loadBlock(from, isFirst ? whole.bytes.data() : nullptr,
                                 artifact.axes, coordinates);
   if (!block.owned.empty())
-    std::memcpy(parameters.updatedAddress(index), block.data,
-                block.owned.size());
+    writeUpdated(index, block.data, block.owned.size());
 }
 
-std::set<std::string> Rank::implementations() const {
-  std::set<std::string> result;
-  for (const auto &[key, kernel] : prepared)
-    result.insert(artifact.librarySites[key.first].kind + ": " +
-                  kernel->implementation());
-  return result;
+std::string mtp::describe(const Instruction &instruction) {
+  static const char *const kinds[] = {"kernel", "library call", "start",
+                                      "done",   "loop",         "loop end"};
+  return std::string(kinds[static_cast<size_t>(instruction.kind)]) + " '" +
+         instruction.name + "'";
+}
+
+std::vector<size_t> mtp::loopPartners(const std::vector<Instruction> &program) {
+  std::vector<size_t> partners(program.size(), 0), loops;
+  for (size_t i = 0; i < program.size(); ++i) {
+    if (program[i].kind == Instruction::Kind::LoopBegin)
+      loops.push_back(i);
+    if (program[i].kind != Instruction::Kind::LoopEnd)
+      continue;
+    partners[i] = loops.back();
+    partners[loops.back()] = i;
+    loops.pop_back();
+  }
+  return partners;
 }

@@ -16,88 +16,71 @@
 
 namespace mtp {
 
-/// All methods are called by the thread of this rank; they throw RuntimeError,
-/// RankStopped or std::bad_alloc.
+/// What the ranks of every device have in common. All methods are called by the
+/// thread of this rank; they throw RuntimeError, RankStopped or std::bad_alloc.
 class Rank {
 public:
-  Rank(World &world, int index, std::unique_ptr<Communicator> communicator);
+  Rank(World &world, int index);
+  virtual ~Rank() = default;
 
   /// Loads weights, prepares library kernels, takes memory.
-  void load();
+  virtual void load() = 0;
   /// Cuts this rank's blocks out of whole tensors, one for each input.
-  void setInputs(int entry, const std::vector<const HostTensor *> &inputs);
+  virtual void setInputs(int entry,
+                         const std::vector<const HostTensor *> &inputs) = 0;
   /// One step of `entry`; milliseconds. All ranks begin together.
-  double step(int entry);
+  virtual double step(int entry) = 0;
   /// Writes this rank's part of the whole tensors, one for each output.
-  void getOutputs(int entry, const std::vector<HostTensor *> &outputs) const;
+  virtual void getOutputs(int entry,
+                          const std::vector<HostTensor *> &outputs) = 0;
 
   /// Writes this rank's block of an updated parameter into the whole piece, if
   /// the rank has the coordinates `at` on the axes that the block is partial
   /// over and is the first on those that don't cut it.
   void readStored(int64_t parameter, const std::vector<int64_t> &at,
-                  char *piece) const;
+                  char *piece);
   /// Replaces this rank's block by that of `whole`, the initializer's tensor.
   /// Of ranks whose blocks are summed the first gets it, others zero.
   void writeStored(int64_t parameter, const HostTensor &whole);
 
+  /// Gives back what must not outlive the thread of this rank or needs all
+  /// ranks to be given back. Nothing else is called after it.
+  virtual void close() noexcept {}
+
   /// Seconds of each step of an entry's program so far, if times are taken.
-  std::vector<double> stepSeconds(int entry) const;
-
-  int64_t arenaBytes() const { return arenaPassed; }
-  int64_t libraryBytes() const;
-  Communicator &communicator() { return *comm; }
+  virtual std::vector<double> stepSeconds(int entry) const = 0;
+  virtual int64_t arenaBytes() const = 0;
+  virtual int64_t libraryBytes() const = 0;
+  virtual const Communicator &communicator() const = 0;
   /// "matmul: oneDNN brg:avx512_core", each once.
-  std::set<std::string> implementations() const;
+  virtual std::set<std::string> implementations() const = 0;
 
-private:
-  struct Step {
-    Instruction::Kind kind;
-    int64_t index = 0, count = 1, grain = 1;
-    size_t other = 0; ///< of LoopBegin its end, of LoopEnd its begin
-    MtpKernel kernel = nullptr;
-    LibraryKernel *library = nullptr;
-    std::vector<char *> buffers;
-    std::string what; ///< "kernel 'name'"
-    double seconds = 0;
-  };
-  struct Program {
-    std::vector<Step> steps;
-    std::vector<BlockMap> inputMaps, outputMaps;
-    std::vector<AlignedBuffer> inputs, outputs;
-  };
+protected:
+  /// The rank's own copy of an updated parameter, on the host: as it is now, or
+  /// `bytes` in its place.
+  virtual const char *readUpdated(int64_t parameter) = 0;
+  virtual void writeUpdated(int64_t parameter, const char *bytes,
+                            size_t size) = 0;
 
+  /// Compares this rank's share of the sources with their hashes.
   void checkSources();
-  void prepareLibrary();
-  LibraryKernel *prepareCall(const Instruction &call, const std::string &where);
-  void loadOthers();
-  void allocate();
-  void buildPrograms();
-  char *address(Program &program, const BufferRef &ref);
-  void runKernel(const Step &step);
-  void execute(Program &program);
-  void perform(const Step &step);
+  /// Throws if `found`, a 1-based number of Artifact::faults, isn't zero.
+  void checkFault(int64_t found) const;
 
   World &world;
   const Artifact &artifact;
   int index;
   std::vector<int64_t> coordinates;
-  std::unique_ptr<Communicator> comm;
   RankParameters parameters;
   std::vector<int64_t> rankValues;
-  MtpRank abi{};
-  int64_t fault = 0;
-  uint32_t turn = 0;   ///< barriers so far
-  AlignedBuffer arena; ///< serves every entry
-  int64_t arenaPassed = 0;
-  std::shared_ptr<Scratch> scratch = std::make_shared<Scratch>();
-  std::vector<std::unique_ptr<LibraryKernel>> kernels;
-  /// Kernels by site and constant operands; what is equal is prepared once.
-  std::map<std::pair<int64_t, std::vector<uint64_t>>, LibraryKernel *> prepared;
-  /// The kernel of each library instruction, by entry and position.
-  std::map<std::pair<size_t, size_t>, LibraryKernel *> libraryAt;
-  std::vector<bool> keep;        ///< parameters that are read after loading
-  std::vector<Program> programs; ///< one for each entry
+  uint32_t turn = 0; ///< barriers so far
 };
+
+/// "kernel 'name'", for traces and messages.
+std::string describe(const Instruction &instruction);
+/// For each LoopBegin the position of its end, for each LoopEnd that of its
+/// begin, 0 for the others.
+std::vector<size_t> loopPartners(const std::vector<Instruction> &program);
 
 } // namespace mtp
 

@@ -19,11 +19,7 @@ constexpr double kSignalGrace = 2;
 RankThreads::RankThreads(std::shared_ptr<World> world)
     : shared(std::make_shared<Shared>()) {
   shared->world = world;
-  auto communicators = makeThreadCommunicators(
-      world->crew, world->artifact.axes, world->artifact.collectiveSites);
-  for (int i = 0; i < world->crew->ranks(); ++i)
-    shared->ranks.push_back(
-        std::make_unique<Rank>(*world, i, std::move(communicators[i])));
+  shared->ranks = world->makeRanks();
   try {
     for (int i = 0; i < world->crew->ranks(); ++i)
       threads.emplace_back(serve, shared, i);
@@ -57,13 +53,14 @@ void RankThreads::serve(std::shared_ptr<Shared> shared, int index) {
       shared->wake.wait(lock, [&] { return shared->number != seen; });
       seen = shared->number;
       if (shared->end)
-        return;
+        break;
     }
     obey(*shared, index);
     std::lock_guard lock(shared->mutex);
     if (--shared->busy == 0)
       shared->finished.notify_all();
   }
+  shared->ranks[index]->close();
 }
 
 void RankThreads::obey(Shared &shared, int index) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/session/Session.h"
 #include "runtime/loader/Convert.h"
+#include "runtime/program/CpuRank.h"
 #include "runtime/session/StoredTensors.h"
 #include "runtime/support/Checked.h"
 
@@ -325,7 +326,7 @@ std::unique_ptr<Session> Session::create(Artifact artifact,
   settings.profile = options.profile;
   try {
     auto session = std::make_unique<ThreadSession>(
-        std::make_shared<World>(std::move(artifact), settings));
+        std::make_shared<CpuWorld>(std::move(artifact), settings));
     return session->load(error) ? std::move(session) : nullptr;
   } catch (const RuntimeError &e) {
     error = e.error;

@@ -53,6 +53,19 @@ public:
   }
   int64_t runBytes() const { return runLength; }
 
+  struct Loop {
+    int64_t count, sourceStep, targetStep; ///< steps in bytes
+  };
+  /// Around a run, outermost first, and where the first run lies.
+  std::vector<Loop> loops() const {
+    std::vector<Loop> result;
+    for (size_t i = 0; i < counts.size(); ++i)
+      result.push_back({counts[i], sourceSteps[i], targetSteps[i]});
+    return result;
+  }
+  int64_t sourceStart() const { return sourceBase; }
+  int64_t targetStart() const { return targetBase; }
+
 private:
   /// Loops around a run, outermost first; steps in bytes.
   std::vector<int64_t> counts, sourceSteps, targetSteps;
