@@ -487,7 +487,8 @@ def MtpRecompute : Pass<"mtp-recompute", "::mlir::ModuleOp"> {
   let description = [{
     For a program of `mtp-differentiate`. With `mode=layers` the forward is cut
     where one activation alone is live (the residual stream); what the backward
-    reads besides is computed again from there, right before its first use.
+    reads besides is computed again from there, right before its first use. With
+    `layers=N` that is done for the first N of the segments only.
 
     ```mlir
     %1 = mtp.matmul %0, %v
@@ -509,7 +510,10 @@ def MtpRecompute : Pass<"mtp-recompute", "::mlir::ModuleOp"> {
     %g2 = mtp.gelu_gradient %r, %g3
     ```
   }];
-  let options = [Option<"mode", "mode", "std::string", [{"layers"}], "none or layers">];
+  let options = [
+    Option<"mode", "mode", "std::string", [{"layers"}], "none or layers">,
+    Option<"layers", "layers", "int64_t", "-1", "So many of the segments, from the first; -1: all">
+  ];
   let dependentDialects = ["::mtp::MtpDialect"];
 }
 

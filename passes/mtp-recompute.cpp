@@ -24,7 +24,7 @@ struct Recompute : mtp::impl::MtpRecomputeBase<Recompute> {
     }
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal())
-        mtp::autodiff::recomputeLayers(function);
+        mtp::autodiff::recomputeLayers(function, layers);
   }
 };
 } // namespace

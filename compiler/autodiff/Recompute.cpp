@@ -29,12 +29,15 @@ namespace {
 /// Cuts the forward into segments.
 class Segmentation {
 public:
-  /// `ops` are those of the forward, in order.
-  explicit Segmentation(ArrayRef<Operation *> ops) : ops(ops) {
+  /// `ops` are those of the forward, in order; the first `layers` segments are
+  /// computed again, -1: all but the last.
+  Segmentation(ArrayRef<Operation *> ops, int64_t layers) : ops(ops) {
     for (auto [index, op] : llvm::enumerate(ops))
       position[op] = index;
     findOrigins();
     findBoundaries();
+    repeated =
+        layers < 0 ? count() - 1 : std::min<int64_t>(layers, count() - 1);
   }
 
   int count() const { return static_cast<int>(ends.size()) + 1; }
@@ -48,7 +51,7 @@ public:
     Operation *op = value.getDefiningOp();
     if (!op || !isForward(op) || op->getNumOperands() == 0 ||
         !isMemoryEffectFree(op) || boundaries.contains(value) ||
-        of(op) == count() - 1)
+        of(op) >= repeated)
       return true;
     return llvm::any_of(value.getUsers(), [&](Operation *user) {
       return user->hasTrait<OpTrait::IsTerminator>() ||
@@ -154,6 +157,7 @@ private:
   DenseMap<Operation *, int> position;
   DenseSet<Value> fromInput, fromParameter, boundaries;
   SmallVector<int> ends; ///< position of the last op of each segment but one
+  int64_t repeated = 0;  ///< segments
 };
 
 /// Sorts the ops before `end` so that an op's deepest operand is computed
@@ -222,9 +226,9 @@ private:
 /// Computes again what the backward needs.
 class Recomputer {
 public:
-  Recomputer(Block &block, Operation *backward)
+  Recomputer(Block &block, Operation *backward, int64_t layers)
       : backward(backward), forward(collect(block, backward)),
-        segments(forward), builder(backward->getContext()) {}
+        segments(forward, layers), builder(backward->getContext()) {}
 
   RecomputeCounts run() {
     RecomputeCounts counts{segments.count(), 0};
@@ -300,17 +304,19 @@ private:
 };
 } // namespace
 
-static RecomputeCounts sortAndRecompute(Block &block, Operation *backward) {
+static RecomputeCounts sortAndRecompute(Block &block, Operation *backward,
+                                        int64_t layers) {
   ForwardOrder(block, backward).apply(block);
-  return Recomputer(block, backward).run();
+  return Recomputer(block, backward, layers).run();
 }
 
-RecomputeCounts autodiff::recomputeLayers(func::FuncOp function) {
+RecomputeCounts autodiff::recomputeLayers(func::FuncOp function,
+                                          int64_t layers) {
   if (!function.getBody().hasOneBlock())
     return {};
   Block &block = function.getBody().front();
   for (Operation &op : block)
     if (op.hasAttr(names::backward))
-      return sortAndRecompute(block, &op);
+      return sortAndRecompute(block, &op, layers);
   return {};
 }

@@ -32,13 +32,15 @@
 namespace mtp::autodiff {
 
 struct RecomputeCounts {
-  int segments = 0; ///< with the last one
+  int segments = 0; ///< with the last one, which is never computed again
   int clones = 0;   ///< ops
 };
 
 /// Rewrites a function that `differentiate` has made; one without a backward
-/// stays as it is.
-RecomputeCounts recomputeLayers(mlir::func::FuncOp function);
+/// stays as it is. Of the segments that can be, the first `layers` are computed
+/// again, -1 for all: those are the ones whose values are kept for longest.
+RecomputeCounts recomputeLayers(mlir::func::FuncOp function,
+                                int64_t layers = -1);
 
 } // namespace mtp::autodiff
 

@@ -62,6 +62,10 @@ public:
   /// True if nothing is to be done for the op: its result lies in another home.
   bool isFolded(mlir::Operation *op) const { return folded.contains(op); }
   int64_t arenaBytes() const { return bytes; }
+  /// First and last step (position in the block) at which a home is needed.
+  std::pair<int64_t, int64_t> life(mlir::Value home) const {
+    return lives.lookup(home);
+  }
 
 private:
   friend class StorePlacer;

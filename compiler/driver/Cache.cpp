@@ -153,6 +153,7 @@ Cache::key(const CompileRequest &request, const std::string &modelHash,
               {"no_raise", request.noRaise},
               {"topology", request.topology},
               {"calibration", request.calibration},
+              {"memory_budget", request.memoryBudget},
               {"train", request.train ? toJson(*request.train) : json()},
               {"gpu_arch", request.gpuArch}};
   std::string text = all.dump(-1, ' ', false, json::error_handler_t::replace);

@@ -4,6 +4,7 @@
 
 #include "compiler/codegen/ProgramEmitter.h"
 #include "compiler/cost/Target.h"
+#include "compiler/driver/Budget.h"
 #include "compiler/driver/Pipelines.h"
 #include "compiler/driver/PlanReport.h"
 #include "compiler/driver/ResultJson.h"
@@ -36,6 +37,7 @@ static DialectRegistry allDialects() {
 Compilation::Compilation(const CompileRequest &request, CompileResult &result,
                          std::string modelHash)
     : request(request), result(result), modelHash(std::move(modelHash)),
+      train(request.train),
       context(allDialects(), MLIRContext::Threading::DISABLED),
       stages(request, result, &context) {
   context.printOpOnDiagnostic(false);
@@ -96,11 +98,28 @@ static void addDataFiles(ModuleOp module, const std::string &model,
         files.push_back({file->str(), *hash});
 }
 
+/// Rows of the batch that micro-batches cut: those of the labels, else the most
+/// that an input has.
+static int64_t batchRows(const CompileRequest &request) {
+  auto labels = request.inputs.find(request.train->loss.labels);
+  if (labels != request.inputs.end() && !labels->second.shape.empty())
+    return labels->second.shape[0];
+  int64_t rows = 0;
+  for (auto &[name, given] : request.inputs)
+    if (!given.shape.empty())
+      rows = std::max(rows, given.shape[0]);
+  return rows;
+}
+
 bool Compilation::importOnnx(std::vector<ReadFile> &files) {
   onnx::ReadOptions options;
   options.dims = request.dims;
   for (auto &[name, given] : request.inputs)
     options.inputs[name] = {given.type, given.shape};
+  if (request.train) {
+    options.microBatches = request.train->accumulate;
+    options.batch = batchRows(request);
+  }
   options.defaultDims = request.randomInputs;
   options.doublePrecision = request.precision == "f64";
   options.keepDropout = request.train.has_value();
@@ -139,20 +158,19 @@ static std::vector<std::string> floatInputs(func::FuncOp main) {
 }
 
 bool Compilation::addLoss() {
-  if (!request.train)
+  if (!train)
     return true;
   if (isTyped(*module))
     return stages.fail(kUsage, "usage",
                        "--train: " + request.model +
                            " has its layouts already; give the model without");
   std::vector<std::string> inputs;
-  if (request.train->inputGradients)
+  if (train->inputGradients)
     inputs = floatInputs(module->lookupSymbol<func::FuncOp>("main"));
   return stages.runPasses(
       "loss", *module,
       [&](OpPassManager &passes) {
-        addLossPasses(passes, *request.train, request.train->loss.json(),
-                      inputs);
+        addLossPasses(passes, *train, train->loss.json(), inputs);
       },
       kBadInput, "loss");
 }
@@ -167,20 +185,18 @@ bool Compilation::simplify() {
          stages.runPasses("precision", *module, [&](OpPassManager &passes) {
            MtpConvertPrecisionOptions options;
            options.precision = request.precision;
-           options.masterWeights = request.train.has_value();
+           options.masterWeights = train.has_value();
            passes.addPass(createMtpConvertPrecision(options));
          });
 }
 
 bool Compilation::chooseParameters() {
-  if (!request.train)
+  if (!train)
     return succeeded(training::chooseTrainable(*module, {})) ||
            stages.fail(kInternal, "internal", "parameters can't be told");
   return stages.runPasses(
              "trainable", *module,
-             [&](OpPassManager &passes) {
-               addTrainablePasses(passes, *request.train);
-             },
+             [&](OpPassManager &passes) { addTrainablePasses(passes, *train); },
              kBadInput, "training") &&
          stages.run("copies", [&] {
            training::warnOfCopies(*module);
@@ -197,11 +213,18 @@ bool Compilation::plan() {
     return takeTypedModule(axes);
   FailureOr<plan::Plan> plan = failure();
   bool planned = stages.run(
-      "plan", [&] { return succeeded(plan = makePlan(axes)); }, kBadInput,
-      "plan");
+      "plan",
+      [&] {
+        return setTarget(axes) &&
+               succeeded(plan = request.memoryBudget ? planWithin(axes)
+                                                     : makePlan(axes));
+      },
+      kBadInput, "plan");
   if (!planned || !savePlan(*plan))
     return false;
   reportPlan(*plan, request.explain, result);
+  if (!budget.is_null())
+    result.artifact.plan["budget"] = budget;
   return stages.run("apply", [&] {
     if (failed(plan::applyPlan(*module, *plan)) ||
         !stages.gate("apply", *module))
@@ -242,12 +265,29 @@ bool Compilation::takeTypedModule(
   return true;
 }
 
-FailureOr<plan::Plan>
-Compilation::makePlan(ArrayRef<std::pair<std::string, int64_t>> axes) {
+bool Compilation::setTarget(Axes axes) {
   std::string reason;
-  if (!plan::setTarget(request.calibration, request.topology, axes.vec(),
-                       reason))
-    return stages.fail(kUsage, "usage", reason), failure();
+  return plan::setTarget(request.calibration, request.topology, axes.vec(),
+                         reason) ||
+         stages.fail(kUsage, "usage", reason);
+}
+
+plan::PlanOptions Compilation::planOptions() const {
+  plan::PlanOptions options;
+  options.objective = request.objective == "time" ? plan::Objective::Time
+                                                  : plan::Objective::Parallel;
+  options.sequenceParallel = train && train->sequenceParallel;
+  options.pins = request.pins;
+  options.explain = request.explain;
+  return options;
+}
+
+FailureOr<plan::Plan> Compilation::makePlan(Axes axes) {
+  return request.plan.empty() ? plan::choosePlan(*module, axes, planOptions())
+                              : givenPlan(axes);
+}
+
+FailureOr<plan::Plan> Compilation::givenPlan(Axes axes) {
   llvm::StringRef text = request.plan;
   if (text.consume_front("random:")) {
     uint64_t seed;
@@ -257,15 +297,6 @@ Compilation::makePlan(ArrayRef<std::pair<std::string, int64_t>> axes) {
                              text.str() + "'"),
              failure();
     return plan::randomPlan(*module, axes, seed);
-  }
-  if (text.empty()) {
-    plan::PlanOptions options;
-    options.objective = request.objective == "time" ? plan::Objective::Time
-                                                    : plan::Objective::Parallel;
-    options.sequenceParallel = request.train && request.train->sequenceParallel;
-    options.pins = request.pins;
-    options.explain = request.explain;
-    return plan::choosePlan(*module, axes, options);
   }
   if (!request.pins.empty())
     return stages.fail(
@@ -284,14 +315,62 @@ Compilation::makePlan(ArrayRef<std::pair<std::string, int64_t>> axes) {
   return plan::loadPlan(*module, axes, json, modelHash);
 }
 
+FailureOr<plan::Plan> Compilation::planWithin(Axes axes) {
+  BudgetSearch search(*module, request);
+  if (request.plan.empty()) {
+    plan::PlanOptions options = planOptions();
+    options.explain = false;
+    if (failed(search.addLayouts(axes, options)))
+      return failure();
+  } else {
+    auto given = givenPlan(axes);
+    if (failed(given))
+      return failure();
+    search.add({std::move(*given), planOptions(), "the given plan"});
+  }
+  if (!search.run() && search.isSound())
+    return stages.fail(kBadInput, "memory", search.message(),
+                       search.largestNames()),
+           failure();
+  train = search.train();
+  budget = search.json();
+  plan::Plan plan = search.layouts().plan;
+  if (request.explain && request.plan.empty()) {
+    plan::PlanOptions options = search.layouts().options;
+    options.explain = true;
+    auto explained = plan::choosePlan(*module, axes, options);
+    if (failed(explained))
+      return failure();
+    plan = std::move(*explained);
+  }
+  if (search.isSound())
+    plan.notes.push_back(search.message());
+  return plan;
+}
+
+/// The bytes of the program itself. A module that has its layouts already was
+/// not searched.
+bool Compilation::checkBudget() {
+  int64_t bytes = footprintOf(result.artifact).total;
+  if (!request.memoryBudget || bytes <= request.memoryBudget)
+    return true;
+  std::string text = "the program needs " + std::to_string(bytes) +
+                     " bytes a rank, more than the memory budget of " +
+                     std::to_string(request.memoryBudget);
+  if (!budget.is_null())
+    return stages.fail(kInternal, "internal", text);
+  return stages.fail(
+      kBadInput, "memory",
+      text + ". Its largest tensors: " +
+          mtp::text(largestTensors(*module, result.artifact, 5)));
+}
+
 bool Compilation::differentiate() {
-  if (!request.train)
+  if (!train)
     return true;
   return stages.runPasses(
       "differentiate", *module,
-      [&](OpPassManager &passes) {
-        addDifferentiatePasses(passes, *request.train);
-      },
+      [&](OpPassManager &passes) { addDifferentiatePasses(passes, *train); },
       kBadInput, "unsupported");
 }
 
@@ -307,8 +386,9 @@ bool Compilation::savePlan(const plan::Plan &plan) {
 }
 
 bool Compilation::lower() {
-  plan::predictCollectives(*module,
-                           request.train ? request.train->accumulate : 1);
+  plan::predictCollectives(*module, train ? train->accumulate : 1);
+  if (request.explain)
+    result.explainJson["graph"] = reportGraph(*module);
   return stages.runPasses("partition", *module, addPartitionPasses) &&
          stages.runPasses("fuse", *module, addFusePasses);
 }
@@ -335,21 +415,23 @@ bool Compilation::emit() {
   artifact.device = request.device;
   if (artifact.mesh.empty())
     artifact.mesh = request.mesh;
-  if (request.train) {
+  if (train) {
     Operation *main = module->lookupSymbol("main");
     auto number = [&](StringRef name) {
       auto attr = main->getAttrOfType<IntegerAttr>(name);
       return attr ? attr.getInt() : 0;
     };
     nlohmann::json &training = artifact.plan["training"];
-    training = toJson(*request.train);
+    training = toJson(*train);
     training["classes"] = number(training::names::classes);
     training["gradient_bytes"] = number(training::names::gradientBytes);
   }
   KernelModule kernels(&context);
-  if (!stages.run(
-          "program",
-          [&] { return succeeded(emitProgram(*module, kernels, artifact)); }) ||
+  if (!stages.run("program",
+                  [&] {
+                    return succeeded(emitProgram(*module, kernels, artifact)) &&
+                           checkBudget();
+                  }) ||
       !stages.run("kernels", [&] { return emitKernels(kernels); }))
     return false;
   std::string error;

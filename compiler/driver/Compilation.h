@@ -34,9 +34,16 @@ private:
   bool chooseParameters();
   bool plan();
   bool differentiate();
-  bool takeTypedModule(llvm::ArrayRef<std::pair<std::string, int64_t>> axes);
-  mlir::FailureOr<plan::Plan>
-  makePlan(llvm::ArrayRef<std::pair<std::string, int64_t>> axes);
+  using Axes = llvm::ArrayRef<std::pair<std::string, int64_t>>;
+  bool takeTypedModule(Axes axes);
+  bool setTarget(Axes axes);
+  plan::PlanOptions planOptions() const;
+  /// The plan of a file or of a seed.
+  mlir::FailureOr<plan::Plan> givenPlan(Axes axes);
+  mlir::FailureOr<plan::Plan> makePlan(Axes axes);
+  /// The same within the memory budget; `train` becomes what fits.
+  mlir::FailureOr<plan::Plan> planWithin(Axes axes);
+  bool checkBudget();
   bool savePlan(const plan::Plan &plan);
   bool lower();
   bool emit();
@@ -45,6 +52,9 @@ private:
   const CompileRequest &request;
   CompileResult &result;
   std::string modelHash;
+  /// The request's; what a memory budget decides is filled in.
+  std::optional<TrainRequest> train;
+  nlohmann::json budget; ///< `plan.budget` of --json
   mlir::MLIRContext context;
   StageRunner stages;
   mlir::OwningOpRef<mlir::ModuleOp> module;

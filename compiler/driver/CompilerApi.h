@@ -51,6 +51,8 @@ struct TrainRequest {
   int zero = 0;           ///< stage
   bool sequenceParallel = false;
   std::string recompute = "none";             ///< none | layers | auto
+  /// Of `layers`: so many of them, from the first; -1: all.
+  int64_t recomputeLayers = -1;
   std::string dropout = "model";              ///< model | on | off
   bool lossScale = false;                     ///< "mtp.loss_scale" is an input
   std::vector<std::string> freeze, trainOnly; ///< globs
@@ -81,6 +83,11 @@ struct CompileRequest {
   bool noCache = false, noRaise = false;
   std::string topology;    ///< hosts that plans are made for, as --topology
   std::string calibration; ///< JSON of what was measured here; "" for defaults
+  /// Most bytes of a rank (Footprint::total), 0: any. What the request leaves
+  /// open is then chosen so that they suffice: layouts, and when training
+  /// sequence parallelism if false, the stage of ZeRO if 0, recomputation if
+  /// `auto`.
+  int64_t memoryBudget = 0;
   std::optional<TrainRequest> train; ///< nothing: the forward pass alone
   std::string gpuArch;
   /// Progress: stage name, fraction done; may be empty.

@@ -48,13 +48,22 @@ void mtp::addTrainablePasses(OpPassManager &passes, const TrainRequest &train) {
 
 void mtp::addDifferentiatePasses(OpPassManager &passes,
                                  const TrainRequest &train) {
+  addGradientPasses(passes, train);
+  MtpRecomputeOptions recompute;
+  recompute.mode = train.recompute;
+  recompute.layers = train.recomputeLayers;
+  passes.addPass(createMtpRecompute(recompute));
+  addUpdatePasses(passes, train);
+}
+
+void mtp::addGradientPasses(OpPassManager &passes, const TrainRequest &train) {
   MtpShardStatesOptions states;
   states.zero = train.zero;
   passes.addPass(createMtpShardStates(states));
   passes.addPass(createMtpDifferentiate());
-  MtpRecomputeOptions recompute;
-  recompute.mode = train.recompute;
-  passes.addPass(createMtpRecompute(recompute));
+}
+
+void mtp::addUpdatePasses(OpPassManager &passes, const TrainRequest &train) {
   MtpAddOptimizerOptions options;
   options.optimizer = train.optimizer;
   options.momentum = train.momentum;
@@ -99,6 +108,10 @@ struct ShardOptions : PassPipelineOptions<ShardOptions> {
       *this, "sequence-parallel",
       llvm::cl::desc("Cut norms, dropout and residuals by tokens"),
       llvm::cl::init(false)};
+  Option<std::string> topology{
+      *this, "topology",
+      llvm::cl::desc("Hosts and links that the plan is made for, as mtp-run "
+                     "--topology has it")};
   Option<bool> raise{*this, "raise", llvm::cl::desc("Recognise composite ops"),
                      llvm::cl::init(true)};
 };
@@ -108,16 +121,10 @@ struct CreateExplainFlag {
     return new llvm::cl::opt<bool>(
         "explain", llvm::cl::desc("With --mtp-shard and --mtp-train: print the "
                                   "plan to standard error"));
-  Option<std::string> topology{
-      *this, "topology",
-      llvm::cl::desc("Hosts and links that the plan is made for, as mtp-run "
-                     "--topology has it")};
   }
 };
 llvm::ManagedStatic<llvm::cl::opt<bool>, CreateExplainFlag> explainFlag;
 
-void addApply(OpPassManager &passes, const ShardOptions &options) {
-  passes.addPass(createMtpApplyPlan(planOptions<MtpApplyPlanOptions>(options)));
 template <typename PlanPassOptions>
 PlanPassOptions planOptions(const ShardOptions &options) {
   PlanPassOptions plan;
@@ -131,6 +138,8 @@ PlanPassOptions planOptions(const ShardOptions &options) {
   return plan;
 }
 
+void addApply(OpPassManager &passes, const ShardOptions &options) {
+  passes.addPass(createMtpApplyPlan(planOptions<MtpApplyPlanOptions>(options)));
 }
 
 /// The graph that is planned. Without training dropout is the identity.
@@ -141,7 +150,17 @@ void addInference(OpPassManager &passes, const ShardOptions &options) {
   addSimplifyPasses(passes);
   if (options.raise)
     addRaisePasses(passes);
+}
+
+void buildShard(OpPassManager &passes, const ShardOptions &options) {
+  addInference(passes, options);
   addApply(passes, options);
+}
+
+void buildPlan(OpPassManager &passes, const ShardOptions &options) {
+  addInference(passes, options);
+  passes.addPass(
+      createMtpAnnotatePlan(planOptions<MtpAnnotatePlanOptions>(options)));
 }
 
 struct TrainOptions : ShardOptions {
@@ -150,19 +169,9 @@ struct TrainOptions : ShardOptions {
   Option<std::string> optimizer{*this, "optimizer",
                                 llvm::cl::desc("sgd or adamw"),
                                 llvm::cl::init("adamw")};
-}
-
-void buildShard(OpPassManager &passes, const ShardOptions &options) {
-  addInference(passes, options);
   Option<std::string> precision{*this, "precision",
                                 llvm::cl::desc("f32, f64, bf16 or f16"),
                                 llvm::cl::init("f32")};
-void buildPlan(OpPassManager &passes, const ShardOptions &options) {
-  addInference(passes, options);
-  passes.addPass(
-      createMtpAnnotatePlan(planOptions<MtpAnnotatePlanOptions>(options)));
-}
-
   Option<std::string> recompute{
       *this, "recompute",
       llvm::cl::desc("none, or layers: compute activations again"),
@@ -239,6 +248,12 @@ void mtp::registerMtpPipelines() {
       "mtp-shard",
       "Choose a plan for a mesh and make layouts and conversions explicit",
       buildShard);
+  PassPipelineRegistration<ShardOptions>(
+      "mtp-plan",
+      "Choose a plan for a mesh and write it as attributes, which "
+      "mtp-apply-plan "
+      "and mtp-run keep to",
+      buildPlan);
   PassPipelineRegistration<TrainOptions>(
       "mtp-train",
       "Make a training step for a mesh: forward, backward and update with "
@@ -248,12 +263,6 @@ void mtp::registerMtpPipelines() {
                              "Turn a typed module into the program of one rank",
                              [](OpPassManager &passes) {
                                addPartitionPasses(passes);
-  PassPipelineRegistration<ShardOptions>(
-      "mtp-plan",
-      "Choose a plan for a mesh and write it as attributes, which "
-      "mtp-apply-plan "
-      "and mtp-run keep to",
-      buildPlan);
                                addFusePasses(passes);
                              });
   PassPipelineRegistration<>(

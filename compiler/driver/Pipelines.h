@@ -34,6 +34,9 @@ void addTrainablePasses(mlir::OpPassManager &passes, const TrainRequest &train);
 /// From the typed loss to the typed training step.
 void addDifferentiatePasses(mlir::OpPassManager &passes,
                             const TrainRequest &train);
+/// The parts of that before and behind the recomputation of activations.
+void addGradientPasses(mlir::OpPassManager &passes, const TrainRequest &train);
+void addUpdatePasses(mlir::OpPassManager &passes, const TrainRequest &train);
 /// From typed modules to the program of one rank.
 void addPartitionPasses(mlir::OpPassManager &passes);
 /// Regions that become kernels.

@@ -36,6 +36,7 @@ json mtp::toJson(const TrainRequest &train) {
           {"zero", train.zero},
           {"sequence_parallel", train.sequenceParallel},
           {"recompute", train.recompute},
+          {"recompute_layers", train.recomputeLayers},
           {"dropout", train.dropout},
           {"loss_scale", train.lossScale},
           {"freeze", train.freeze},

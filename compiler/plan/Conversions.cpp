@@ -73,10 +73,9 @@ static int64_t times(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
 
-static Traffic trafficOf(const TensorInfo &tensor, Transfer transfer,
-                         ArrayRef<int> axes, const Layout &from,
-                         const Layout &to, const MeshShape &mesh,
-                         const Machine &machine) {
+Traffic trafficOf(const TensorInfo &tensor, Transfer transfer,
+                  ArrayRef<int> axes, const Layout &from, const Layout &to,
+                  const MeshShape &mesh, const Machine &machine) {
   Traffic result;
   int64_t ranks = 1;
   for (int axis : axes)

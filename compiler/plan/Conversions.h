@@ -101,6 +101,13 @@ private:
 /// step.
 std::optional<Transfer> transferBetween(Kind from, Kind to);
 
+/// What a rank contributes, sends and waits for when the group `axes` goes from
+/// one layout to the other by `transfer`.
+Traffic trafficOf(const TensorInfo &tensor, Transfer transfer,
+                  llvm::ArrayRef<int> axes, const Layout &from,
+                  const Layout &to, const MeshShape &mesh,
+                  const Machine &machine);
+
 /// "all_reduce", "all_gather", ...; "" for what stays on the rank.
 llvm::StringRef collectiveName(Transfer transfer);
 

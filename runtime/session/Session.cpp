@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/session/Session.h"
+#include "runtime/artifact/Footprint.h"
 #include "runtime/loader/Convert.h"
 #include "runtime/program/CpuRank.h"
 #include "runtime/session/StoredTensors.h"
@@ -281,19 +282,8 @@ Error checkMemory(const Artifact &artifact) {
 } // namespace
 
 MemoryNeed mtp::predictMemory(const Artifact &artifact) {
-  int64_t entries = 0;
-  int64_t arena = 0;
-  for (const Entry &entry : artifact.entries) {
-    arena = std::max(arena, entry.arenaBytes);
-    for (const Input &input : entry.inputs)
-      addBytes(entries, localBytes(artifact, input.layout));
-    for (const Output &output : entry.outputs)
-      addBytes(entries, localBytes(artifact, output.layout));
-  }
   MemoryNeed need;
-  need.bytesPerRank = parameterBytes(artifact);
-  addBytes(need.bytesPerRank, arena);
-  addBytes(need.bytesPerRank, entries);
+  need.bytesPerRank = footprintOf(artifact).total;
   if (!checkedMul(need.bytesPerRank, artifact.axes.ranks(), need.allRanks))
     need.allRanks = INT64_MAX;
   need.available = availableMemory();

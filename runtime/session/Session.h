@@ -62,8 +62,7 @@ struct StepTimes {
 
 /// Predicted memory of a session against what the machine has.
 struct MemoryNeed {
-  int64_t bytesPerRank =
-      0; ///< parameters + largest arena + blocks of inputs/outputs
+  int64_t bytesPerRank = 0; ///< Footprint::total
   int64_t allRanks = 0;
   int64_t available = 0; ///< the least of physical memory and cgroup limits
 };

@@ -3,6 +3,7 @@
 #include "tools/common/CommandLine.h"
 
 #include "compiler/cost/Cluster.h"
+#include "runtime/support/System.h"
 #include "tools/common/LaterOptions.h"
 #include "tools/common/MeshSpec.h"
 #include "tools/common/Text.h"
@@ -33,6 +34,7 @@ struct RawOptions {
   std::string seed = "0", threads, timeout = "60";
   std::string random, bench; ///< "true" without a value
   std::string rtol, atol;
+  std::optional<std::string> budget;
   TrainFlags train;
 };
 
@@ -77,6 +79,12 @@ static void addCompileOptions(CLI::App &app, Tool tool, Options &options,
       ->type_name("f32|f64|bf16|f16|tf32")
       ->check(
           CLI::IsMember({"f32", "f64", "bf16", "f16", "tf32"}).description(""))
+      ->group(group);
+  app.add_option("--memory-budget", raw.budget,
+                 "Most bytes of a rank (K, M, G: powers of 1024); layouts, and "
+                 "with --train ZeRO, sequence parallelism and recomputation, "
+                 "where not given, are chosen to fit")
+      ->type_name("BYTES[K|M|G]")
       ->group(group);
   app.add_option("--topology", request.topology,
                  "Hosts and links that the plan is made for: "
@@ -266,6 +274,29 @@ static void finishDims(Options &options, const RawOptions &raw) {
   }
 }
 
+/// BYTES[K|M|G], powers of 1024.
+static int64_t budgetOption(const std::string &text) {
+  static const std::string units = "KMG";
+  std::string digits = text;
+  int64_t factor = 1;
+  if (size_t unit; !digits.empty() &&
+                   (unit = units.find(digits.back())) != std::string::npos) {
+    factor = int64_t(1) << (10 * (unit + 1));
+    digits.pop_back();
+  }
+  std::optional<int64_t> value = parseInteger(digits);
+  int64_t bytes = 0;
+  if (!value || *value < 0 || __builtin_mul_overflow(*value, factor, &bytes))
+    refuse("--memory-budget '" + text +
+           "': a whole number of bytes, with K, M or G for powers of 1024, is "
+           "needed");
+  if (bytes == 0)
+    refuse("--memory-budget '" + text +
+           "': no tensor fits into 0 bytes; leave the option out for no "
+           "budget");
+  return bytes;
+}
+
 static void finishCompile(Options &options, const RawOptions &raw) {
   CompileRequest &request = options.compile;
   std::string error;
@@ -274,6 +305,8 @@ static void finishCompile(Options &options, const RawOptions &raw) {
   if (!request.topology.empty() && !plan::readTopology(request.topology, error))
     refuse(error);
   finishDims(options, raw);
+  if (raw.budget)
+    request.memoryBudget = budgetOption(*raw.budget);
   if (request.plan.rfind("random:", 0) == 0)
     seedOption("--plan random:SEED", request.plan.substr(7));
   for (const std::string &text : raw.pins) {
@@ -377,6 +410,17 @@ static void refuseAbsent(const CLI::App &app, const Options &options) {
     absent("--comm " + options.session.comm + ": not in this build");
 }
 
+/// What is recomputed is open under a budget; `auto` without one is within the
+/// memory that this machine has for a rank.
+static void finishRecompute(Options &options) {
+  CompileRequest &request = options.compile;
+  std::string &recompute = request.train->recompute;
+  if (recompute.empty())
+    recompute = request.memoryBudget ? "auto" : "none";
+  if (recompute == "auto" && !request.memoryBudget)
+    request.memoryBudget = availableMemory() / options.mesh.ranks();
+}
+
 /// --json of a command line that could not be read to its end.
 static std::string findJsonFlag(int argc, const char *const *argv) {
   for (int i = 1; i < argc; ++i) {
@@ -444,6 +488,7 @@ bool mtp::parseCommandLine(Tool tool, int argc, const char *const *argv,
     raw.train.finish(app, options.isArtifact, options.training,
                      options.compile.train);
     if (options.compile.train) {
+      finishRecompute(options);
       options.compile.train->keepGradients |= options.check;
       options.compile.train->keepOutputs =
           !options.outputs.empty() || !options.outputDirectory.empty();

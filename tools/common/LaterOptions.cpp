@@ -19,7 +19,6 @@ struct LaterOption {
 } // namespace
 
 static const LaterOption laterOptions[] = {
-    {"--memory-budget", "BYTES[K|M|G]", "Most bytes of a rank", true},
     {"--gpu-arch", "sm_XX", "Compile for this GPU architecture", true},
     {"--launch", "N", "Start N processes (MPI)", false},
     {"--report", "FILE.html", "Write a report to read", false},

@@ -11,6 +11,7 @@
 #include <map>
 
 using namespace mtp;
+using namespace nlohmann::literals;
 
 static int64_t bytesOf(DType type, const std::vector<int64_t> &shape) {
   int64_t bytes = byteSize(type);
@@ -113,12 +114,15 @@ static std::vector<PlannedWeight> inModelOrder(const CompileResult &compiled) {
 std::string mtp::planTable(const Artifact &artifact,
                            const CompileResult *compiled) {
   bool planned = compiled && !compiled->weights.empty();
-  std::string costs;
-  if (artifact.plan.is_object())
+  std::string costs, memory;
+  if (artifact.plan.is_object()) {
     costs = artifact.plan.value("costs", "default");
+    memory = artifact.plan.value("/budget/text"_json_pointer, "");
+  }
   if (costs == "default")
     costs.clear();
   return (costs.empty() ? "" : "Costs: " + costs + "\n") +
+         (memory.empty() ? "" : "M" + memory.substr(1) + "\n") +
          weightTable(planned ? inModelOrder(*compiled) : weightsOf(artifact),
                      artifact.axes.ranks()) +
          collectiveTable(artifact, compiled);

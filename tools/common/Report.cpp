@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/common/Report.h"
 
+#include "runtime/artifact/Footprint.h"
 #include "runtime/io/Npz.h"
 
 #include <algorithm>
@@ -68,24 +69,13 @@ static int64_t localBytes(const Artifact &artifact,
   return bytes;
 }
 
-/// Bytes of a rank by what they are for. Gradients live in the arena, or in
-/// accumulators; all of them are there when their norm is known.
-static json bytesBy(const Artifact &artifact, int64_t arena) {
-  std::map<std::string, int64_t> states; // "": the parameters themselves
-  for (const Parameter &parameter : artifact.parameters)
-    states[parameter.state] += localBytes(artifact, parameter);
-  int64_t gradients = 0;
-  if (artifact.plan.is_object() && artifact.plan.contains("training"))
-    gradients = artifact.plan["training"].value("gradient_bytes", int64_t(0));
-  bool inArena = !states.count("accumulator");
-  int64_t optimizer =
-      states["exp_avg"] + states["exp_avg_sq"] + states["momentum"];
-  return {
-      {"parameters", states[""]},
-      {"gradients", gradients},
-      {"optimizer", optimizer},
-      {"activations", std::max<int64_t>(arena - (inArena ? gradients : 0), 0)},
-      {"workspace", states["gradient"]}};
+/// Bytes of a rank by what they are for.
+static json bytesBy(const Footprint &bytes) {
+  return {{"parameters", bytes.parameters},
+          {"gradients", bytes.gradients},
+          {"optimizer", bytes.optimizer},
+          {"activations", bytes.activations},
+          {"workspace", bytes.workspace}};
 }
 
 static json planOf(const Artifact &artifact) {
@@ -94,15 +84,10 @@ static json planOf(const Artifact &artifact) {
                           "megatron_us", "solve_ms"})
     if (!plan.contains(key))
       plan[key] = nullptr;
-  int64_t arena = 0;
-  for (const Entry &entry : artifact.entries)
-    arena = std::max(arena, entry.arenaBytes);
-  if (!plan.contains("bytes_per_rank"))
-    plan["bytes_per_rank"] = predictMemory(artifact).bytesPerRank;
-  if (!plan.contains("arena_bytes_per_rank"))
-    plan["arena_bytes_per_rank"] = arena;
-  if (!plan.contains("bytes_by"))
-    plan["bytes_by"] = bytesBy(artifact, arena);
+  Footprint bytes = footprintOf(artifact);
+  plan["bytes_per_rank"] = bytes.total;
+  plan["arena_bytes_per_rank"] = bytes.arena;
+  plan["bytes_by"] = bytesBy(bytes);
   return plan;
 }
 

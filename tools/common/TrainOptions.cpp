@@ -26,7 +26,7 @@ double mtp::learningRate(const TrainOptions &options, int64_t step,
 
 struct TrainFlags::Raw {
   bool train = false, sequenceParallel = false;
-  std::string recompute = "none", lossScale;
+  std::string recompute, lossScale;
   std::string loss, optimizer = "adamw", dropout = "model",
                     schedule = "constant", data;
   std::string rate, momentum, decay, beta1, beta2, eps, clip, warmup, steps,
@@ -81,7 +81,9 @@ static void addProgramFlags(CLI::App &app, auto &raw) {
                "Split norms, dropout and residuals by tokens, too")
       ->group(programGroup);
   option("--recompute", raw.recompute, "none|layers|auto",
-         "layers: compute activations again instead of keeping them")
+         "layers: compute activations again instead of keeping them; auto: "
+         "of as few layers as --memory-budget, else this machine, asks for "
+         "(default none; auto with a budget)")
       ->check(CLI::IsMember({"none", "layers", "auto"}).description(""));
   option("--loss-scale", raw.lossScale, "dynamic|X",
          "Differentiate the loss times X, for f16; dynamic: 65536, halved when "
@@ -175,8 +177,6 @@ void TrainFlags::finish(const CLI::App &app, bool isArtifact,
   options.dumpGrads = raw->dumpGrads;
   options.dumpParams = raw->dumpParams;
   options.dumpInputGrads = raw->dumpInputGrads;
-  if (raw->recompute == "auto")
-    throw UsageError{"--recompute auto: not in this build", exits::NotPresent};
   if (isArtifact) {
     if (!program.empty())
       throw UsageError{program + " is a compile option; the model is compiled "

@@ -55,8 +55,9 @@ public:
   ~TrainFlags();
   /// `run`: the options of mtp-run, too.
   void add(CLI::App &app, bool run);
-  /// Fills `options`, and `request` if a model is trained. `isArtifact`: the
-  /// request stands in the artifact, and its options are refused.
+  /// Fills `options`, and `request` if a model is trained, `recompute` only if
+  /// it is given. `isArtifact`: the request stands in the artifact, and its
+  /// options are refused.
   void finish(const CLI::App &app, bool isArtifact, TrainOptions &options,
               std::optional<TrainRequest> &request) const;
 

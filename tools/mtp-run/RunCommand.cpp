@@ -179,6 +179,7 @@ bool RunCommand::startReference(std::unique_ptr<Session> &whole, Error &error) {
   request.plan = request.savePlan = request.dumpDir = "";
   request.pins.clear();
   request.explain = false;
+  request.memoryBudget = 0;
   if (request.train) {
     request.train->zero = 0;
     request.train->sequenceParallel = false;

@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- Budget.h - the fastest program that fits a memory budget -----------===//
+//
+// What a request leaves open is searched for the program with the least
+// predicted time (StepTime.h) whose bytes a rank, counted on the program itself
+// as the runtime allocates them (Footprint.h), are within the budget:
+//
+//   layouts x stage of ZeRO x how many layers are computed again
+//
+// A program is made as far as its buffers are planned; no kernel is compiled.
+// For each pair of layouts and stage, the fastest first, the program that keeps
+// everything is tried, then the one that computes all layers again, and by
+// bisection the fewest layers that suffice (more layers, fewer bytes is
+// assumed in between; what is accepted was counted). A pair is passed over once
+// a program is known that is faster than its fastest.
+//
+//===----------------------------------------------------------------------===//
+#ifndef MTP_COMPILER_DRIVER_BUDGET_H
+#define MTP_COMPILER_DRIVER_BUDGET_H
+
+#include "compiler/driver/CompilerApi.h"
+#include "compiler/plan/Plan.h"
+#include "runtime/artifact/Footprint.h"
+
+#include <map>
+
+namespace mtp {
+
+/// Layouts that may be chosen.
+struct BudgetLayouts {
+  plan::Plan plan;
+  plan::PlanOptions options; ///< that give the plan again
+  std::string text;          ///< "parallel, split by tokens"
+};
+
+/// A program that was tried.
+struct BudgetTrial {
+  size_t layouts = 0;
+  int zero = 0;
+  int64_t layers = 0; ///< computed again; -1: all
+  plan::Time time = plan::kIllegal;
+  int64_t bytes = 0;
+  std::string failure; ///< why there is no such program; "" if there is
+  bool fits(int64_t budget) const { return failure.empty() && bytes <= budget; }
+};
+
+/// A tensor that a rank holds at its peak, or several of one name.
+struct ResidentTensor {
+  std::string name, what; ///< "wte.weight", "parameter"
+  int64_t bytes = 0;      ///< of all
+  int64_t count = 1;
+};
+
+/// The largest `most` tensors of a rank: parameters, states, inputs, outputs,
+/// and the values of the arena at the step that needs most of it. `module` is
+/// that of which `artifact` was emitted.
+std::vector<ResidentTensor>
+largestTensors(mlir::ModuleOp module, const Artifact &artifact, size_t most);
+/// "'wte.weight' (parameter) 1234 bytes, ...".
+std::string text(const std::vector<ResidentTensor> &tensors);
+
+class BudgetSearch {
+public:
+  /// `module` is the graph before a plan is applied; it stays as it is.
+  BudgetSearch(mlir::ModuleOp module, const CompileRequest &request);
+
+  void add(BudgetLayouts layouts) { choices.push_back(std::move(layouts)); }
+  /// Adds the plan of `options`, and those that need less memory. Fails with a
+  /// diagnostic if the first doesn't exist.
+  mlir::LogicalResult
+  addLayouts(llvm::ArrayRef<std::pair<std::string, int64_t>> axes,
+             const plan::PlanOptions &options);
+  /// True if a program fits.
+  bool run();
+  /// False if none of the programs can be made at all.
+  bool isSound() const { return result().failure.empty(); }
+
+  /// The fastest program that fits, or the one with the fewest bytes.
+  const BudgetTrial &result() const { return trials[chosen]; }
+  const BudgetLayouts &layouts() const { return choices[result().layouts]; }
+  /// What is to be trained in the way that was chosen.
+  std::optional<TrainRequest> train() const;
+  /// `plan.budget` of --json.
+  nlohmann::json json() const;
+  /// A sentence about the choice, or why there is none.
+  std::string message() const;
+  /// Names of the largest tensors of the program with the fewest bytes.
+  std::vector<std::string> largestNames() const {
+    std::vector<std::string> names;
+    for (const ResidentTensor &tensor : largest)
+      names.push_back(tensor.name);
+    return names;
+  }
+
+private:
+  struct Pair;
+  TrainRequest trainOf(const BudgetTrial &trial) const;
+  std::string describe(const BudgetTrial &trial) const;
+  std::vector<Pair> makePairs();
+  void searchPair(Pair &pair);
+  size_t attempt(Pair &pair, int64_t layers);
+  void emitTrial(mlir::ModuleOp module, BudgetTrial &trial);
+
+  mlir::ModuleOp module;
+  const CompileRequest &request;
+  std::vector<BudgetLayouts> choices;
+  std::vector<BudgetTrial> trials;
+  size_t chosen = 0;
+  bool found = false;
+  std::vector<ResidentTensor> largest; ///< of the trial with the fewest bytes
+};
+
+} // namespace mtp
+
+#endif // MTP_COMPILER_DRIVER_BUDGET_H
