@@ -370,8 +370,6 @@ bool Compilation::savePlan(const plan::Plan &plan) {
 
 bool Compilation::lower() {
   plan::predictCollectives(*module, train ? train->accumulate : 1);
-  if (request.explain)
-    result.explainJson["graph"] = reportGraph(*module);
   return stages.runPasses("partition", *module, addPartitionPasses) &&
          stages.runPasses("fuse", *module, addFusePasses);
 }
