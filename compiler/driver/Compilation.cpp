@@ -98,11 +98,28 @@ static void addDataFiles(ModuleOp module, const std::string &model,
         files.push_back({file->str(), *hash});
 }
 
+/// Rows of the batch that micro-batches cut: those of the labels, else the most
+/// that an input has.
+static int64_t batchRows(const CompileRequest &request) {
+  auto labels = request.inputs.find(request.train->loss.labels);
+  if (labels != request.inputs.end() && !labels->second.shape.empty())
+    return labels->second.shape[0];
+  int64_t rows = 0;
+  for (auto &[name, given] : request.inputs)
+    if (!given.shape.empty())
+      rows = std::max(rows, given.shape[0]);
+  return rows;
+}
+
 bool Compilation::importOnnx(std::vector<ReadFile> &files) {
   onnx::ReadOptions options;
   options.dims = request.dims;
   for (auto &[name, given] : request.inputs)
     options.inputs[name] = {given.type, given.shape};
+  if (request.train) {
+    options.microBatches = request.train->accumulate;
+    options.batch = batchRows(request);
+  }
   options.defaultDims = request.randomInputs;
   options.doublePrecision = request.precision == "f64";
   options.keepDropout = request.train.has_value();

@@ -47,7 +47,7 @@ struct TrainRequest {
   double momentum = 0, weightDecay = 0.01, beta1 = 0.9, beta2 = 0.999,
          eps = 1e-8;
   double clipNorm = 0;    ///< 0: none
-  int64_t accumulate = 1; ///< micro-batches a step; inputs are of one of them
+  int64_t accumulate = 1; ///< micro-batches a step; inputs are of all of them
   int zero = 0;           ///< stage
   bool sequenceParallel = false;
   std::string recompute = "none";             ///< none | layers | auto

@@ -92,25 +92,6 @@ def dropout_masks_depend_on_seed_and_step(runner, folder):
         raise Failure("--dropout on differs although all nodes are active")
 
 
-def micro_batches_make_one_batch(runner, folder):
-    """Accumulated gradients are those of the whole batch, dropout included."""
-    model = MODELS / "gpt2-dynamo-dyn" / "model.onnx"
-    inputs = np.load(MODELS / "gpt2-dynamo-dyn" / "inputs.npz")
-    labels = np.load(MODELS / "gpt2-dynamo-dyn" / "labels.npz")["labels"]
-    whole = {name: np.concatenate([inputs[name], inputs[name][::-1]]) for name in inputs.files}
-    labels = np.concatenate([labels, labels[::-1]])
-    labels[0, :5] = -100
-    path = [save_inputs(folder / "whole.npz", labels=labels, **whole)]
-    one = runner.train(model, path, LOSS, ["--mesh", "tp=1", *TEN], parameters=True)
-    for mesh, flags in (("tp=1", []), ("dp=2,tp=2", []), ("dp=2", ["--zero", "1"]), ("dp=2,tp=2", ["--zero", "2"]),
-                        ("dp=2", ["--zero", "3"])):
-        for count in (2, 4) if mesh == "tp=1" else (2,):
-            got = runner.train(model, path, LOSS, ["--mesh", mesh, *TEN, "--accumulate", count, *flags], parameters=True)
-            near(got.loss, one.loss, 1e-12, f"losses with {count} micro-batches on {mesh} {flags}")
-            close_gradients(got.gradients, one.gradients, 1e-11, f"the whole batch on {mesh} {flags}")
-            close(got.parameters, one.parameters, 1e-10, f"the whole batch on {mesh} {flags}")
-
-
 #===-----------------------------------------------------------------------===//
 # Optimizers against numpy
 #===-----------------------------------------------------------------------===//
@@ -319,7 +300,6 @@ def refusals(runner, folder):
         (inputs, LOSS, ["--tie", "a,b"], 1, "there is no initializer 'a'"),
         (inputs, LOSS, ["--tie", "model.transformer.wte.weight,model.transformer.wpe.weight"], 1, "must have one type"),
         (inputs, LOSS, ["--zero", "1", "--mesh", "tp=2"], 1, "dp"),
-        (inputs, LOSS, ["--accumulate", "2"], 1, "input"),
         (inputs, LOSS, ["--data", "absent*.npz"], 1, "matches no file"),
         (inputs, "hinge:a=b", [], 2, "hinge"),
     ]
@@ -363,6 +343,13 @@ def copies_are_named(runner, folder):
     entry = next(p for p in tied.report["parameters"] if p["name"] == second)
     if entry["tied_to"] != first:
         raise Failure(f"tied_to is {entry['tied_to']}")
+    # The file of parameters has both, so that it replaces the initializers of the model.
+    for mesh in (["--mesh", "tp=2"], ["--mesh", "dp=2", "--zero", "3"]):
+        got = runner.train(model, inputs, LOSS, ["--tie", f"{first},{second}:transposed", "--check", "--steps", "3", *mesh],
+                           parameters=True)
+        close({second: got.parameters[second]}, {second: got.parameters[first].T}, 0, "the other's transpose")
+        if not {first, second} <= set(got.report["check"]):
+            raise Failure(f"compared: {sorted(got.report['check'])}")
 
 
 def trainable_is_as_described(runner, folder, model):
@@ -419,16 +406,3 @@ def artifacts_train(runner, folder):
     near(first.loss, whole.loss[:1], 0, "loss with 64-bit labels")
     golden = np.load(MODELS / "gpt2-ts" / "outputs64.npz")["logits"]
     near(np.load(outputs)["logits"], golden, 1e-6, "logits")
-
-
-def data_files_are_steps(runner, folder):
-    """--data reads one file a step, in order, again from the start."""
-    model, inputs = files("gpt2-ts")
-    arrays = dict(np.load(inputs[0])) | dict(np.load(inputs[1]))
-    singles = []
-    for i in range(2):
-        batch = dict(arrays, input_ids=(arrays["input_ids"] + i) % 101)
-        path = save_inputs(folder / f"step-{i}.npz", **batch)
-        singles.append(runner.train(model, [path], LOSS, ["--lr", "0"], gradients=False).loss[0])
-    got = runner.train(model, [], LOSS, ["--lr", "0", "--steps", "5", "--data", folder / "step-*.npz"], gradients=False)
-    near(got.loss, [singles[i % 2] for i in range(5)], 0, "losses of the files")

@@ -26,15 +26,28 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+import batches
 import bugs
 import cases
 import checks
+import exports
 import paper
 from cases import Case
 from training import MODELS, ROOT, Failure, Runner, close_gradients
 
 # The golden gradients are rounded to float32.
 GOLDEN_BOUND, RANKS_BOUND, F32_BOUND = 5e-7, 1e-11, 1e-3
+
+
+def check_report(report):
+    """What was counted is what the plan predicted; a bucket has the sum of its parts."""
+    for site in report["collectives"]:
+        if site["bytes"] != site["predicted_bytes"] or not 0 < site["count"] <= site["predicted_count"]:
+            raise Failure(f"{site['op']} at {site['node']}: {site['count']} times, {site['bytes']} bytes, predicted "
+                          f"{site['predicted_count']} times, {site['predicted_bytes']} bytes")
+    if report["arena_bytes_per_rank"] != report["plan"]["arena_bytes_per_rank"]:
+        raise Failure(f"arena of {report['arena_bytes_per_rank']} bytes, planned "
+                      f"{report['plan']['arena_bytes_per_rank']}")
 
 
 class Gradients:
@@ -45,8 +58,10 @@ class Gradients:
 
     def run(self, runner, case):
         folder = MODELS / case.model
-        return runner.train(folder / "model.onnx", [folder / "inputs.npz", folder / "labels.npz"], checks.LOSS,
-                            case.flags()).gradients
+        result = runner.train(folder / "model.onnx", [folder / "inputs.npz", folder / "labels.npz"], checks.LOSS,
+                              case.flags())
+        check_report(result.report)
+        return result.gradients
 
     def one_rank(self, runner, model):
         with self.lock:
@@ -76,12 +91,13 @@ def work_list(options):
     gradients = Gradients()
     chosen = list(cases.every_case()) if options.all else cases.fixed_cases()
     work = [(f"gradients {case.name()}", gradients.check, (case, )) for case in chosen]
-    plain = [checks.dropout_masks_depend_on_seed_and_step, checks.micro_batches_make_one_batch,
+    plain = [checks.dropout_masks_depend_on_seed_and_step,
              checks.optimizers_follow_their_formulas, checks.collectives_are_those_of_the_paper,
              checks.one_reduction_a_parameter, checks.memory_follows_the_formulas, checks.refusals,
              checks.an_op_without_gradient_is_named, checks.copies_are_named, checks.freezing_and_checking, checks.sixteen_bits_train, checks.overflow_changes_nothing,
-             checks.data_files_are_steps, checks.artifacts_train]
-    work += [(function.__name__.replace("_", " "), function, ()) for function in plain + bugs.CASES + paper.CASES]
+             checks.artifacts_train]
+    work += [(function.__name__.replace("_", " "), function, ()) for function in
+             plain + batches.CASES + bugs.CASES + exports.CASES + paper.CASES]
     for i, path in enumerate(sorted((checks.HERE / "curves").glob("*.json"))):
         mesh = cases.MESHES[i % len(cases.MESHES)]
         work.append((f"curve {path.stem} {mesh}", checks.follows_torch, (path.stem, mesh)))

@@ -3,12 +3,16 @@
 """Runs mtp-run --train as a script outside the project would, and compares."""
 
 import json
+import math
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import onnx
 from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -114,6 +118,14 @@ def near(got, expected, bound, what):
         raise Failure(f"{what}: {got} instead of {expected}, off by {error:.2e}, bound {bound:.0e}")
 
 
+class Erf(OpRun):
+    """onnx.reference rounds to float32."""
+    op_domain = ""
+
+    def _run(self, x):
+        return (np.vectorize(math.erf, otypes=[np.float64])(x), )
+
+
 class Graph:
     """A small ONNX model, node by node."""
 
@@ -139,6 +151,23 @@ class Graph:
         names = [output or f"{kind}_{self.count}"] + [f"{kind}_{self.count}_{i}" for i in range(1, outputs)]
         self.nodes.append(helper.make_node(kind, list(inputs), names, name=names[0], **attributes))
         return names[0] if outputs == 1 else names
+
+    def reference(self, output, parameters):
+        """onnx.reference on the graph in float64; `parameters` are further inputs."""
+        double = lambda value: value.astype(np.float64) if value.dtype == np.float32 else value
+        values = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, self.weights[name].shape) for name in parameters]
+        for value in self.inputs:
+            copied = onnx.ValueInfoProto()
+            copied.CopyFrom(value)
+            if copied.type.tensor_type.elem_type == TensorProto.FLOAT:
+                copied.type.tensor_type.elem_type = TensorProto.DOUBLE
+            values.append(copied)
+        constants = [numpy_helper.from_array(double(value), name) for name, value in self.weights.items()
+                     if name not in parameters]
+        graph = helper.make_graph(self.nodes, "test", values,
+                                  [helper.make_tensor_value_info(output, TensorProto.DOUBLE, None)], constants)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=9)
+        return ReferenceEvaluator(model, new_ops=[Erf])
 
     def save(self, path, *outputs):
         values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]

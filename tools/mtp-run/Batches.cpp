@@ -14,6 +14,22 @@ static Error inputError(const std::string &message) {
   return {exits::BadInput, "input", message, {}};
 }
 
+static TrainingFacts::Tie parseTie(const std::string &text) {
+  static const std::string ending = ":transposed";
+  TrainingFacts::Tie tie;
+  size_t end = text.size(), comma = text.find(',');
+  if (end > ending.size() &&
+      !text.compare(end - ending.size(), ending.size(), ending)) {
+    tie.transposed = true;
+    end -= ending.size();
+  }
+  if (comma < end) {
+    tie.a = text.substr(0, comma);
+    tie.b = text.substr(comma + 1, end - comma - 1);
+  }
+  return tie;
+}
+
 bool mtp::readFacts(const Artifact &artifact, TrainingFacts &facts,
                     Error &error) {
   error = inputError("the artifact was not compiled for training (--train)");
@@ -34,6 +50,8 @@ bool mtp::readFacts(const Artifact &artifact, TrainingFacts &facts,
     training.at("keep_outputs").get_to(facts.keepOutputs);
     training.at("loss_scale").get_to(facts.lossScale);
     training.at("input_gradients").get_to(facts.inputGradients);
+    for (const auto &text : training.at("ties").get<std::vector<std::string>>())
+      facts.ties.push_back(parseTie(text));
   } catch (const nlohmann::json::exception &) {
     return false;
   }
@@ -120,25 +138,76 @@ static HostTensor rowsOf(const HostTensor &tensor, int64_t begin,
   return part;
 }
 
-bool mtp::splitBatch(const TensorMap &whole, int64_t parts,
-                     std::vector<TensorMap> &micro, Error &error) {
-  micro.assign(size_t(parts), {});
-  int64_t batch = 0;
-  for (auto &[name, tensor] : whole)
-    if (!tensor.shape.empty())
-      batch = std::max(batch, tensor.shape[0]);
-  if (batch % parts) {
-    error = inputError("a batch of " + std::to_string(batch) + " is not " +
-                       std::to_string(parts) +
-                       " micro-batches (--accumulate) of equal size");
+namespace {
+/// How an input relates to what an entry takes of it.
+enum class Share { Cut, Whole, Neither };
+} // namespace
+
+static Share shareOf(const std::vector<int64_t> &given,
+                     const std::vector<int64_t> &taken, int64_t parts) {
+  if (given == taken)
+    return Share::Whole;
+  if (given.size() == taken.size() && !given.empty() && given[0] % parts == 0 &&
+      given[0] / parts == taken[0] &&
+      std::equal(given.begin() + 1, given.end(), taken.begin() + 1))
+    return Share::Cut;
+  return Share::Neither;
+}
+
+static Error shapeError(const std::string &name, const HostTensor &given,
+                        const std::vector<int64_t> &taken, int64_t parts) {
+  std::string each = shapeText(taken), many = std::to_string(parts);
+  return inputError("input '" + name + "' has shape " + shapeText(given.shape) +
+                    "; a micro-batch (--accumulate) takes " + each + ", so " +
+                    many + " of them need " + many +
+                    " times its rows, or its shape, which all have then");
+}
+
+bool mtp::splitBatch(const TensorMap &batch, const Entry &entry,
+                     const TrainingFacts &facts, MicroBatches &micro,
+                     Error &error) {
+  int64_t parts = facts.accumulate;
+  micro = {};
+  micro.parts.assign(size_t(parts), {});
+  std::string cut; // an input that is, other than the labels
+  for (auto &[name, tensor] : batch) {
+    auto input = std::find_if(entry.inputs.begin(), entry.inputs.end(),
+                              [&](const Input &i) { return i.name == name; });
+    Share share = parts == 1 || input == entry.inputs.end()
+                      ? Share::Whole // others are the session's to refuse
+                      : shareOf(tensor.shape, input->layout.shape, parts);
+    if (share == Share::Neither) {
+      error = shapeError(name, tensor, input->layout.shape, parts);
+      return false;
+    }
+    if (share == Share::Whole)
+      micro.whole.push_back(name);
+    else if (name != facts.loss.labels)
+      cut = name;
+    for (int64_t i = 0; i < parts; ++i) {
+      int64_t rows = share == Share::Cut ? input->layout.shape[0] : 0;
+      micro.parts[size_t(i)][name] =
+          share == Share::Cut ? rowsOf(tensor, i * rows, rows) : tensor;
+    }
+  }
+  auto isWhole = [&](const std::string &name) {
+    return std::find(micro.whole.begin(), micro.whole.end(), name) !=
+           micro.whole.end();
+  };
+  const std::string &labels = facts.loss.labels;
+  bool cutsLabels = batch.count(labels) && !isWhole(labels);
+  if (batch.count(labels) && batch.size() > 1 && cutsLabels == cut.empty()) {
+    std::string other = cut;
+    for (auto &[name, tensor] : batch)
+      if (other.empty() && name != labels)
+        other = name;
+    error =
+        inputError("'" + (cutsLabels ? labels : other) + "' has the rows of " +
+                   std::to_string(parts) + " micro-batches (--accumulate), '" +
+                   (cutsLabels ? other : labels) + "' those of one");
     return false;
   }
-  for (auto &[name, tensor] : whole)
-    for (int64_t i = 0; i < parts; ++i)
-      micro[size_t(i)][name] =
-          parts > 1 && !tensor.shape.empty() && tensor.shape[0] == batch
-              ? rowsOf(tensor, i * (batch / parts), batch / parts)
-              : tensor;
+  micro.repeated = parts > 1 && !cutsLabels && cut.empty();
   return true;
 }
 
@@ -155,6 +224,58 @@ void mtp::appendRows(HostTensor &whole, HostTensor rows) {
   std::memcpy(joined.bytes.data() + first, rows.bytes.data(),
               size_t(rows.elements() * byteSize(rows.type)));
   whole = std::move(joined);
+}
+
+void mtp::addTerm(HostTensor &sum, const HostTensor &term) {
+  if (sum.bytes.size() == 0)
+    sum = HostTensor(term.type == DType::F64 ? DType::F64 : DType::F32,
+                     term.shape);
+  for (int64_t i = 0, e = sum.elements(); i < e; ++i)
+    if (sum.type == DType::F64)
+      sum.as<double>()[i] += term.valueAt(i);
+    else
+      sum.as<float>()[i] += float(term.valueAt(i));
+}
+
+//===----------------------------------------------------------------------===//
+// Ties
+//===----------------------------------------------------------------------===//
+
+static HostTensor transposed(const HostTensor &matrix) {
+  int64_t rows = matrix.shape[0], columns = matrix.shape[1];
+  HostTensor result(matrix.type, {columns, rows});
+  size_t size = size_t(byteSize(matrix.type));
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j)
+      std::memcpy(result.bytes.data() + size_t(j * rows + i) * size,
+                  matrix.bytes.data() + size_t(i * columns + j) * size, size);
+  return result;
+}
+
+void mtp::forEachTied(
+    const TrainingFacts &facts,
+    const std::function<bool(const std::string &)> &has,
+    const std::function<void(const std::string &, const std::string &, bool)>
+        &give) {
+  // Ties may form chains, in any order.
+  for (size_t round = 0; round < facts.ties.size(); ++round)
+    for (const TrainingFacts::Tie &tie : facts.ties) {
+      bool a = has(tie.a), b = has(tie.b);
+      if (a && !b)
+        give(tie.a, tie.b, tie.transposed);
+      else if (b && !a)
+        give(tie.b, tie.a, tie.transposed);
+    }
+}
+
+void mtp::addTied(const TrainingFacts &facts, TensorMap &trained) {
+  forEachTied(
+      facts, [&](const std::string &name) { return trained.count(name) != 0; },
+      [&](const std::string &from, const std::string &to, bool turns) {
+        const HostTensor &known = trained[from];
+        if (!turns || known.shape.size() == 2)
+          trained[to] = turns ? transposed(known) : known;
+      });
 }
 
 //===----------------------------------------------------------------------===//

@@ -9,6 +9,7 @@
 #include "runtime/session/Session.h"
 #include "runtime/support/Error.h"
 
+#include <functional>
 #include <future>
 #include <string>
 #include <vector>
@@ -24,6 +25,13 @@ struct TrainingFacts {
   int64_t classes = 0; ///< of a cross entropy
   bool keepGradients = false, inputGradients = false, lossScale = false,
        keepOutputs = false;
+  /// Initializers that are one parameter; transposed: b is a with its two
+  /// dimensions exchanged.
+  struct Tie {
+    std::string a, b;
+    bool transposed = false;
+  };
+  std::vector<Tie> ties;
 };
 /// False and `error` if the artifact was not compiled for training.
 bool readFacts(const Artifact &artifact, TrainingFacts &facts, Error &error);
@@ -55,20 +63,45 @@ private:
   std::future<Loaded> ahead;
 };
 
-/// Cuts dimension 0 of every tensor that has the batch's size there (the
-/// largest of all) into `parts`; other tensors go into each part.
-bool splitBatch(const TensorMap &whole, int64_t parts,
-                std::vector<TensorMap> &micro, Error &error);
+/// The micro-batches of one step.
+struct MicroBatches {
+  std::vector<TensorMap> parts;
+  std::vector<std::string> whole; ///< inputs that every part has all of
+  bool repeated = false;          ///< all parts are the same rows
+};
+
+/// What `entry` takes `facts.accumulate` times: of an input with so many times
+/// its rows (dimension 0) each micro-batch has a part; an input of its shape
+/// goes whole into every one. Labels decide whether the batch is cut, and no
+/// other input may disagree; a shape that is neither is an error that says what
+/// to give.
+bool splitBatch(const TensorMap &batch, const Entry &entry,
+                const TrainingFacts &facts, MicroBatches &micro, Error &error);
 
 /// Appends `rows` in dimension 0; an empty map entry becomes them. Of scalars
 /// the last one stays.
 void appendRows(HostTensor &whole, HostTensor rows);
+
+/// Adds `term`, floats of the same shape; an empty `sum` becomes it, in f32 if
+/// it has fewer bits.
+void addTerm(HostTensor &sum, const HostTensor &term);
 
 /// Terms of the mean over the whole batch: labels that are not ignored,
 /// elements of a target, or micro-batches. Fails at a label outside of the
 /// classes.
 bool countTerms(const TrainingFacts &facts, const TensorMap &whole,
                 int64_t &count, Error &error);
+
+/// Calls `give(from, to, transposed)` for each tied initializer that `has`
+/// lacks and another that it has, until none is left.
+void forEachTied(const TrainingFacts &facts,
+                 const std::function<bool(const std::string &)> &has,
+                 const std::function<void(const std::string &,
+                                          const std::string &, bool)> &give);
+
+/// Gives tied initializers that `trained` lacks the value of the one that
+/// stands for them, in their own orientation.
+void addTied(const TrainingFacts &facts, TensorMap &trained);
 
 /// Labels from 0 to `classes` - 1, the same for equal seeds.
 HostTensor randomLabels(DType type, const std::vector<int64_t> &shape,

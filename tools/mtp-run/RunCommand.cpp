@@ -90,8 +90,7 @@ bool RunCommand::loadArtifact(Error &error) {
 
 bool RunCommand::compile(Error &error) {
   CompileRequest &request = options.compile;
-  if (!describeBatch(request, error))
-    return false;
+  describeBatch(request);
   request.randomInputs = options.randomSeed.has_value() || explainOnly();
   // Of several sizes the inputs choose (checkDims); without inputs the first is
   // taken.
@@ -186,8 +185,7 @@ bool RunCommand::startReference(std::unique_ptr<Session> &whole, Error &error) {
     request.train->recompute = "none";
     request.train->keepGradients = true;
   }
-  if (!describeBatch(request, error))
-    return false;
+  describeBatch(request);
   Progress progress(options.quiet);
   progress.show("check: one rank in float64", 0);
   CompileResult result;

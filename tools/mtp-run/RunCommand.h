@@ -44,8 +44,8 @@ private:
   bool compareTraining(Error &error);
   void addRandomBatch();
   void printTraining(const Trainer &trainer) const;
-  /// Shapes and types of one micro-batch, for the compiler.
-  bool describeBatch(CompileRequest &request, Error &error);
+  /// Shapes and types of the inputs, for the compiler.
+  void describeBatch(CompileRequest &request) const;
   bool runReference(TensorMap &reference, Error &error);
   bool interrupted(Error &error) const;
   bool explainOnly() const;

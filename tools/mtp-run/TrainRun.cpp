@@ -20,19 +20,14 @@ static constexpr int kWarmUp = 2;
 static constexpr double kGradientFloor = 1e-3;
 static const std::string gradientPrefix = "gradient:";
 
-bool RunCommand::describeBatch(CompileRequest &request, Error &error) {
-  std::vector<TensorMap> micro{inputs};
-  if (request.train &&
-      !splitBatch(inputs, request.train->accumulate, micro, error))
-    return false;
-  for (auto &[name, tensor] : micro[0])
+void RunCommand::describeBatch(CompileRequest &request) const {
+  for (auto &[name, tensor] : inputs)
     request.inputs[name] = {tensor.type, tensor.shape};
   if (!request.train)
-    return true;
+    return;
   auto labels = inputs.find(request.train->loss.labels);
   if (labels != inputs.end() && labels->second.type == DType::I32)
     request.train->labelType = DType::I32;
-  return true;
 }
 
 bool RunCommand::train(Error &error) {
@@ -153,6 +148,7 @@ bool RunCommand::writeTraining(Trainer &trainer, Error &error) {
   if ((options.check || !training.dumpParams.empty()) &&
       !session->readParameters(trained, error))
     return false;
+  addTied(facts, trained);
   outputs = std::move(trainer.outputs);
   return (options.outputs.empty() ||
           writeNpz(options.outputs, outputs, error)) &&
@@ -193,15 +189,21 @@ static std::vector<Difference> compareSteps(const TensorMap &gradients,
 /// a step. Parameters may be so far apart without a fault; gradients, which are
 /// compared as well, show one.
 static void allowForRounding(std::vector<Difference> &all, double rates,
-                             double eps) {
+                             const TrainingFacts &facts) {
   std::map<std::string, double> gradients;
   for (const Difference &difference : all)
     if (difference.name.rfind(gradientPrefix, 0) == 0)
       gradients[difference.name.substr(gradientPrefix.size())] =
           difference.maxAbs;
+  forEachTied(
+      facts,
+      [&](const std::string &name) { return gradients.count(name) != 0; },
+      [&](const std::string &from, const std::string &to, bool) {
+        gradients[to] = gradients[from];
+      });
   for (Difference &difference : all)
     if (auto found = gradients.find(difference.name); found != gradients.end())
-      difference.slack = rates * std::min(2.0, 8 * found->second / eps);
+      difference.slack = rates * std::min(2.0, 8 * found->second / facts.eps);
 }
 
 bool RunCommand::compareTraining(Error &error) {
@@ -232,12 +234,13 @@ bool RunCommand::compareTraining(Error &error) {
   progress.clear();
   if (!whole->readParameters(wholeTrained, error))
     return false;
+  addTied(wholeFacts, wholeTrained);
   differences = compareSteps(gradients, trained, wholeGradients, wholeTrained);
   double rates = 0;
   for (int64_t step = 0; step < steps; ++step)
     rates += learningRate(options.training, step, options.training.steps);
   if (facts.optimizer == "adamw")
-    allowForRounding(differences, rates, facts.eps);
+    allowForRounding(differences, rates, facts);
   report.addCheck(differences);
   return true;
 }

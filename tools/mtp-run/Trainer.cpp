@@ -44,10 +44,17 @@ void Trainer::addHidden(const Entry &entry, int64_t micro,
 }
 
 bool Trainer::step(const TensorMap &batch, Error &error) {
-  std::vector<TensorMap> micro;
+  const std::vector<Entry> &entries = session.artifact().entries;
+  MicroBatches micro;
   if (!countTerms(facts, batch, terms, error) ||
-      !splitBatch(batch, facts.accumulate, micro, error))
+      !splitBatch(batch, entries[0], facts, micro, error))
     return false;
+  if (micro.repeated && facts.loss.kind != LossSpec::Kind::Output)
+    terms *= facts.accumulate;
+  if (micro.repeated && !done)
+    warnings.push_back("the inputs have the rows of one micro-batch, so all " +
+                       std::to_string(facts.accumulate) +
+                       " of a step (--accumulate) have the same");
   if (terms == 0)
     warnings.push_back("step " + std::to_string(done + 1) +
                        ": every label is ignored, the loss and all gradients "
@@ -55,8 +62,9 @@ bool Trainer::step(const TensorMap &batch, Error &error) {
   counts.clear();
   outputs.clear();
   milliseconds = loss = norm = 0;
-  for (size_t i = 0; i < micro.size(); ++i)
-    if (!runEntry("main", int64_t(i), std::move(micro[i]), error))
+  wholeInputs = micro.whole;
+  for (size_t i = 0; i < micro.parts.size(); ++i)
+    if (!runEntry("main", int64_t(i), std::move(micro.parts[i]), error))
       return false;
   if (facts.accumulate > 1 && !runEntry("update", 0, {}, error))
     return false;
@@ -122,8 +130,16 @@ void Trainer::takeOutputs(TensorMap &results) {
     else if (name.rfind(prefix, 0) != 0)
       appendRows(outputs[name], std::move(tensor));
     else if (done == 0)
-      appendRows(inputGradients[name.substr(prefix.size())], std::move(tensor));
+      takeInputGradient(name.substr(prefix.size()), std::move(tensor));
   }
+}
+
+void Trainer::takeInputGradient(const std::string &input, HostTensor part) {
+  if (facts.accumulate > 1 && std::find(wholeInputs.begin(), wholeInputs.end(),
+                                        input) != wholeInputs.end())
+    addTerm(inputGradients[input], part);
+  else
+    appendRows(inputGradients[input], std::move(part));
 }
 
 void Trainer::widenLabels(const Entry &entry, TensorMap &inputs) const {

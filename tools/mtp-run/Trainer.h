@@ -38,6 +38,9 @@ private:
                 Error &error);
   void addCounts();
   void takeOutputs(TensorMap &results);
+  /// Micro-batches of an input that is cut are joined; of one that each of them
+  /// has whole, added.
+  void takeInputGradient(const std::string &input, HostTensor part);
   /// Labels of 32 bits for a program that takes 64.
   void widenLabels(const Entry &entry, TensorMap &inputs) const;
   /// A step whose gradients overflowed has changed nothing; torch's GradScaler
@@ -48,9 +51,10 @@ private:
   const TrainingFacts &facts;
   const TrainOptions &options;
   int64_t steps, seed;
-  int64_t done = 0;    ///< steps
-  int64_t updates = 0; ///< steps that did not overflow
-  int64_t terms = 0;   ///< of the mean, in this step
+  int64_t done = 0;                     ///< steps
+  int64_t updates = 0;                  ///< steps that did not overflow
+  int64_t terms = 0;                    ///< of the mean, in this step
+  std::vector<std::string> wholeInputs; ///< of the step's micro-batches
   double milliseconds = 0, loss = 0, norm = 0, scale = 1;
   int64_t sinceOverflow = 0; ///< steps
 };

@@ -236,6 +236,34 @@ void DimBinder::applyDefaults(const std::vector<Site> &sites) {
   }
 }
 
+std::optional<Shape> DimBinder::givenShape(const ValueInfo &input) const {
+  auto given = options.inputs.find(input.name);
+  if (given == options.inputs.end())
+    return std::nullopt;
+  Shape shape = given->second.shape;
+  if (options.microBatches == 1 || shape.empty() || shape[0] != options.batch)
+    return shape;
+  std::optional<int64_t> rows;
+  if (input.hasShape && !input.dims.empty())
+    rows = input.dims[0].value;
+  if (rows == shape[0])
+    return shape;
+  std::string many = std::to_string(options.microBatches);
+  bool even = shape[0] % options.microBatches == 0;
+  shape[0] /= options.microBatches;
+  if (rows && (!even || rows != shape[0]))
+    failInput("input '" + input.name + "' has " + std::to_string(*rows) +
+              " rows; " + many +
+              " micro-batches (--accumulate) need as many each, or these " +
+              std::to_string(*rows) + " for all; the given array has shape " +
+              text(given->second.shape));
+  if (!even)
+    failInput("the array given for input '" + input.name + "' has shape " +
+              text(given->second.shape) + ", which is not " + many +
+              " micro-batches (--accumulate) of equal size");
+  return shape;
+}
+
 std::vector<Shape> DimBinder::bind(const std::vector<ValueInfo> &inputs) {
   for (const auto &[name, value] : options.dims) {
     if (value < 0)
@@ -244,9 +272,7 @@ std::vector<Shape> DimBinder::bind(const std::vector<ValueInfo> &inputs) {
   }
   std::vector<Site> sites;
   for (const ValueInfo &input : inputs) {
-    auto given = options.inputs.find(input.name);
-    const Shape *shape =
-        given == options.inputs.end() ? nullptr : &given->second.shape;
+    std::optional<Shape> shape = givenShape(input);
     if (!input.hasShape)
       continue;
     if (shape && shape->size() != input.dims.size())
@@ -325,11 +351,11 @@ std::vector<Shape> DimBinder::bind(const std::vector<ValueInfo> &inputs) {
   for (const ValueInfo &input : inputs) {
     Shape shape;
     if (!input.hasShape) {
-      auto given = options.inputs.find(input.name);
-      if (given == options.inputs.end())
+      std::optional<Shape> given = givenShape(input);
+      if (!given)
         failInput("input '" + input.name +
                   "' declares no shape; give the input itself");
-      shape = given->second.shape;
+      shape = *given;
     }
     for (size_t axis = 0; axis < input.dims.size(); ++axis)
       shape.push_back(input.dims[axis].value ? *input.dims[axis].value

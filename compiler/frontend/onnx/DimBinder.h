@@ -31,6 +31,8 @@ private:
     std::optional<int64_t> value; ///< from the given inputs
     std::string describe() const;
   };
+  /// The given array's shape, of one micro-batch; nothing if none is given.
+  std::optional<Shape> givenShape(const ValueInfo &input) const;
   void set(const std::string &name, int64_t value, const std::string &who);
   bool solve(const Site &site);
   void applyDefaults(const std::vector<Site> &sites);

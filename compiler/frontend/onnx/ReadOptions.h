@@ -18,6 +18,10 @@ struct ReadOptions {
     Shape shape;
   };
   std::map<std::string, Given> inputs; ///< bind dimensions where `dims` doesn't
+  /// `inputs` are of so many micro-batches: where dimension 0 has `batch` rows,
+  /// each has its part of them. An input that declares all of the rows is not
+  /// cut.
+  int64_t microBatches = 1, batch = 0;
   bool defaultDims = false;     ///< unbound: batch 1, others 16, with a warning
   bool doublePrecision = false; ///< every float becomes f64
   bool keepDropout = false;     ///< mtp.dropout instead of the identity

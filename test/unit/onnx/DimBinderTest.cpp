@@ -127,6 +127,30 @@ TEST(DimBinder, GivenArraysMustFit) {
   EXPECT_HAS(bindAll(kDecoder, options).message, "has 4 dimensions");
 }
 
+TEST(DimBinder, MicroBatchesCutTheRowsOfTheBatch) {
+  ReadOptions options;
+  options.microBatches = 2;
+  options.batch = 6;
+  std::vector<ValueInfo> inputs = {input("x", {"batch", "seq"}),
+                                   input("mask", {"1", "seq"}),
+                                   input("fixed", {"3", "6"})};
+  options.inputs["x"].shape = {6, 5};
+  options.inputs["mask"].shape = {1, 5};
+  options.inputs["fixed"].shape = {6, 6};
+  EXPECT_EQ(bindAll(inputs, options).shapes,
+            (std::vector<Shape>{{3, 5}, {1, 5}, {3, 6}}));
+  // The model has all of the rows: every micro-batch does.
+  inputs[2] = input("fixed", {"6", "6"});
+  EXPECT_EQ(bindAll(inputs, options).shapes[2], (Shape{6, 6}));
+  inputs[2] = input("fixed", {"2", "6"});
+  EXPECT_HAS(bindAll(inputs, options).message,
+             "input 'fixed' has 2 rows; 2 micro-batches (--accumulate) need");
+  inputs.pop_back();
+  options.microBatches = 4;
+  EXPECT_HAS(bindAll(inputs, options).message,
+             "which is not 4 micro-batches (--accumulate) of equal size");
+}
+
 TEST(DimBinder, DefaultsAreReported) {
   ReadOptions options;
   options.defaultDims = true;
