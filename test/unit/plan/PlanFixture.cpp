@@ -190,6 +190,21 @@ std::string PlanTest::refusal(const std::string &mesh,
   return messages;
 }
 
+Problem PlanTest::problemOf(const std::string &mesh, Objective objective,
+                            Freedom freedom) {
+  func::FuncOp function = mainFunction(*module);
+  Roles roles(function);
+  MeshShape shape = refineMesh(function, roles, axesOf(mesh));
+  std::vector<std::pair<std::string, int64_t>> links;
+  for (const MeshShape::Axis &axis : shape.axes)
+    links.push_back({axis.name(), axis.size});
+  Conversions conversions(shape, Machine::cpuThreads(links));
+  Space space(function, roles, shape, freedom);
+  Model model(function, space, conversions, objective);
+  model.build();
+  return model.problem();
+}
+
 void PlanTest::forEachAlternative(
     const std::string &mesh,
     function_ref<void(const std::string &, const Layout &, Time,

@@ -41,6 +41,10 @@ protected:
                               const MeshShape &)>
           visit);
 
+  /// The cost model that the planner solves, with what `freedom` allows.
+  Problem problemOf(const std::string &mesh, Objective objective,
+                    Freedom freedom);
+
   mlir::MLIRContext context;
   std::unique_ptr<mlir::ScopedDiagnosticHandler> handler;
   mlir::OwningOpRef<mlir::ModuleOp> module;
