@@ -60,8 +60,27 @@ static std::vector<ResidentTensor> peakValues(func::FuncOp function) {
   for (Value home : homes)
     if (auto [first, last] = plan.life(home); first <= peak && peak <= last)
       tensors.push_back(
-          {plan::valueName(home), "values", plan.place(home)->bytes});
+          {plan::valueName(home), "value", plan.place(home)->bytes});
   return tensors;
+}
+
+/// A value and its gradients have the name of one node, and so do the pieces of
+/// a parameter: they are named once.
+static std::vector<ResidentTensor>
+joined(const std::vector<ResidentTensor> &tensors) {
+  std::vector<ResidentTensor> result;
+  std::map<std::pair<std::string, std::string>, size_t> index;
+  for (const ResidentTensor &tensor : tensors) {
+    auto [known, isNew] =
+        index.try_emplace({tensor.name, tensor.what}, result.size());
+    if (isNew) {
+      result.push_back(tensor);
+      continue;
+    }
+    result[known->second].bytes += tensor.bytes;
+    ++result[known->second].count;
+  }
+  return result;
 }
 
 std::vector<ResidentTensor>
@@ -85,6 +104,7 @@ mtp::largestTensors(ModuleOp module, const Artifact &artifact, size_t most) {
   if (largest)
     llvm::append_range(
         tensors, peakValues(module.lookupSymbol<func::FuncOp>(largest->name)));
+  tensors = joined(tensors);
   llvm::stable_sort(
       tensors, [](const auto &a, const auto &b) { return a.bytes > b.bytes; });
   if (tensors.size() > most)
@@ -96,7 +116,7 @@ std::string mtp::text(const std::vector<ResidentTensor> &tensors) {
   std::string text;
   for (const ResidentTensor &tensor : tensors)
     text += (text.empty() ? "'" : ", '") + tensor.name + "' (" +
-            (tensor.count > 1 ? std::to_string(tensor.count) + " of " : "") +
+            (tensor.count > 1 ? std::to_string(tensor.count) + " x " : "") +
             tensor.what + ") " + std::to_string(tensor.bytes) + " bytes";
   return text;
 }

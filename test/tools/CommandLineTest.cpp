@@ -172,8 +172,8 @@ TEST(CommandLine, SimulatorAndCalibrationRunNoModel) {
 }
 
 TEST(CommandLine, WhatIsNotInThisBuildIsExit6) {
-  for (const char *flag : {"--save", "--load", "--memory-budget", "--report",
-                           "--trace", "--launch"})
+  for (const char *flag :
+       {"--save", "--load", "--report", "--trace", "--launch"})
     expectRefusal(6, std::string(flag) + ": not in this build",
                   {"m.onnx", flag, "1"});
   expectRefusal(6, "--comm mpi", {"m.onnx", "--comm", "mpi"});
@@ -186,6 +186,44 @@ TEST(CommandLine, WhatIsNotInThisBuildIsExit6) {
 
 static constexpr const char *kLoss =
     "cross_entropy:logits=logits,labels=labels";
+
+TEST(CommandLine, BudgetsArePowersOf1024AndOpenWhatIsComputedAgain) {
+  auto budgetOf = [](const char *text) {
+    Parsed parsed = parse(Tool::Run, {"m.onnx", "--memory-budget", text});
+    EXPECT_TRUE(parsed.ok) << text;
+    return parsed.options.compile.memoryBudget;
+  };
+  EXPECT_EQ(budgetOf("12345"), 12345);
+  EXPECT_EQ(budgetOf("3K"), 3 << 10);
+  EXPECT_EQ(budgetOf("5M"), 5 << 20);
+  EXPECT_EQ(budgetOf("2G"), int64_t(2) << 30);
+  expectRefusal(2, "no tensor fits into 0 bytes",
+                {"m.onnx", "--memory-budget", "0"});
+  for (const char *text : {"-1", "K", "1.5G", "1T", "1 G", "2g", "G2",
+                           "9999999999G", "99999999999999999999"})
+    expectRefusal(2, "a whole number of bytes, with K, M or G",
+                  {"m.onnx", std::string("--memory-budget=") + text});
+  expectRefusal(2, "--memory-budget is a compile option",
+                {"m.mtp", "--memory-budget", "1G"});
+
+  auto recomputeOf = [](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"m.onnx", "--train", "--loss", kLoss});
+    Parsed parsed = parse(Tool::Run, flags);
+    EXPECT_TRUE(parsed.ok);
+    return std::pair(parsed.options.compile.train->recompute,
+                     parsed.options.compile.memoryBudget);
+  };
+  EXPECT_EQ(recomputeOf({}), std::pair(std::string("none"), int64_t(0)));
+  EXPECT_EQ(recomputeOf({"--memory-budget", "1"}),
+            std::pair(std::string("auto"), int64_t(1)));
+  EXPECT_EQ(recomputeOf({"--memory-budget", "1", "--recompute", "none"}),
+            std::pair(std::string("none"), int64_t(1)));
+  // Without a budget: a rank's part of the memory that there is.
+  int64_t whole = recomputeOf({"--recompute", "auto"}).second;
+  EXPECT_GT(whole, 0);
+  EXPECT_EQ(recomputeOf({"--recompute", "auto", "--mesh", "tp=4"}).second,
+            whole / 4);
+}
 
 TEST(CommandLine, TrainingHasTorchsDefaults) {
   Parsed parsed =

@@ -27,6 +27,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import batches
+import budgets
 import bugs
 import cases
 import checks
@@ -97,7 +98,7 @@ def work_list(options):
              checks.an_op_without_gradient_is_named, checks.copies_are_named, checks.freezing_and_checking, checks.sixteen_bits_train, checks.overflow_changes_nothing,
              checks.artifacts_train]
     work += [(function.__name__.replace("_", " "), function, ()) for function in
-             plain + batches.CASES + bugs.CASES + exports.CASES + paper.CASES]
+             plain + batches.CASES + budgets.CASES + bugs.CASES + exports.CASES + paper.CASES]
     for i, path in enumerate(sorted((checks.HERE / "curves").glob("*.json"))):
         mesh = cases.MESHES[i % len(cases.MESHES)]
         work.append((f"curve {path.stem} {mesh}", checks.follows_torch, (path.stem, mesh)))

@@ -1,11 +1,12 @@
 // RUN: mtp-opt %s -split-input-file --mtp-differentiate --mtp-recompute | FileCheck %s
 // RUN: mtp-opt %s -split-input-file --mtp-differentiate --mtp-recompute=mode=none | FileCheck %s --check-prefix=NONE
+// RUN: mtp-opt %s -split-input-file --mtp-differentiate --mtp-recompute=layers=1 | FileCheck %s --check-prefix=FIRST
 // RUN: %exits 1 mtp-opt %s --mtp-recompute=mode=all 2>&1 | FileCheck %s --check-prefix=BAD
 // BAD: recompute mode is none or layers, not 'all'
 
 // Two blocks around a residual stream: what is inside of a block is computed
 // again from the stream in front of it, the later block first. The product that
-// ends a block is not.
+// ends a block is not. With layers=1 only the first block is computed again.
 mtp.mesh @mesh <tp = 1>
 mtp.initializer @e : tensor<20x8xf32> {file = "m.onnx", offset = 0 : i64, bytes = 640 : i64, parameter}
 mtp.initializer @v0 : tensor<8x16xf32> {file = "m.onnx", offset = 640 : i64, bytes = 512 : i64, parameter, trainable}
@@ -16,6 +17,18 @@ mtp.initializer @w1 : tensor<16x8xf32> {file = "m.onnx", offset = 2176 : i64, by
 // CHECK-SAME: %[[I:[^:]*]]:
 // NONE-LABEL: func.func @two_blocks(
 // NONE-NOT: mtp.barrier
+// FIRST-LABEL: func.func @two_blocks(
+// FIRST-SAME: %[[I:[^:]*]]:
+// FIRST: mtp.reduce_sum
+// FIRST-NOT: mtp.barrier
+// FIRST: mtp.weight_gradient
+// FIRST-NOT: mtp.barrier
+// FIRST: mtp.barrier %[[I]]
+// FIRST-NEXT: mtp.gather
+// FIRST-NEXT: mtp.matmul
+// FIRST-NEXT: mtp.gelu
+// FIRST-NOT: mtp.barrier
+// FIRST: return
 func.func @two_blocks(%i: tensor<4xi64, #mtp.layout<@mesh>>) -> (tensor<f32, #mtp.layout<@mesh>> {mtp.loss}) {
   %e = mtp.parameter @e : tensor<20x8xf32, #mtp.layout<@mesh>>
   %v0 = mtp.parameter @v0 {mtp.trainable = 0 : i64} : tensor<8x16xf32, #mtp.layout<@mesh>>

@@ -1,0 +1,159 @@
+# SPDX-FileCopyrightText: The mtp authors
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Memory budgets: what is chosen, and that what is accepted is what the runtime allocates."""
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from training import MODELS, Failure, close_gradients
+
+LOSS = "cross_entropy:logits=logits,labels=labels"
+
+
+def files(model):
+    return MODELS / model / "model.onnx", [MODELS / model / "inputs.npz", MODELS / model / "labels.npz"]
+
+
+def check_bytes(report, budget):
+    """The runtime's own numbers are those of the plan, and within the budget."""
+    plan = report["plan"]
+    by = plan["bytes_by"]
+    if sum(by.values()) != plan["bytes_per_rank"] or plan["bytes_per_rank"] > budget:
+        raise Failure(f"{plan['bytes_per_rank']} bytes, {by}, budget {budget}")
+    if report["arena_bytes_per_rank"] != plan["arena_bytes_per_rank"]:
+        raise Failure(f"arena of {report['arena_bytes_per_rank']}, planned {plan['arena_bytes_per_rank']}")
+    if report["parameter_bytes_per_rank"] != by["parameters"]:
+        raise Failure(f"parameters of {report['parameter_bytes_per_rank']}, planned {by['parameters']}")
+    if plan["budget"]["bytes"] != budget or plan["budget"]["used"] != plan["bytes_per_rank"]:
+        raise Failure(f"{plan['budget']} for {plan['bytes_per_rank']} bytes")
+
+
+def compiled(runner, model, folder, flags):
+    """`plan` of mtp-compile --json: nothing is run."""
+    command = [Path(runner.mtp_run).with_name("mtp-compile"), model, "-o", folder / "model.mtp", "--quiet", "--json",
+               folder / "compiled.json", *flags]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=runner.timeout)
+    if done.returncode:
+        raise Failure(f"exit {done.returncode}: {done.stderr}")
+    return json.loads((folder / "compiled.json").read_text())["plan"]
+
+
+def refused(runner, model, inputs, flags, folder=None):
+    """The least budget that the error names; with `folder` that of a program which keeps its gradients."""
+    keep = ["--dump-grads", folder / "refused.npz"] if folder else []
+    done = runner.call(model, inputs, LOSS, [*flags, *keep])
+    found = re.search(r"the least that would do is (\d+) .*Largest tensors of a rank then: '.+ \d+ bytes", done.stderr)
+    if done.returncode != 1 or not found:
+        raise Failure(f"exit {done.returncode}: {done.stderr.strip()[-500:]}")
+    return int(found[1])
+
+
+def budgets_decide_what_is_split_and_computed_again(runner, folder):
+    """From the fastest program down to the smallest: same gradients, and each way to save memory is used."""
+    model, inputs = files("gpt2-ts")
+    flags = ["--mesh", "dp=2,tp=2", "--precision", "f64"]
+    plain = runner.train(model, inputs, LOSS, flags)
+    budget, seen = plain.report["plan"]["bytes_per_rank"], set()
+    for kept in ([], ["--memory-budget", str(budget // 2)]):
+        got = runner.train(model, inputs, LOSS, [*flags, *kept], gradients=False).report
+        plan = compiled(runner, model, folder, [*flags, *kept, "--train", "--loss", LOSS])
+        if plan["bytes_by"] != got["plan"]["bytes_by"] or plan["arena_bytes_per_rank"] != got["arena_bytes_per_rank"]:
+            raise Failure(f"compiled {plan}, run {got['plan']}")
+    while True:
+        mine = [*flags, "--memory-budget", str(budget)]
+        if budget < plain.report["plan"]["bytes_per_rank"] * 0.45:
+            break
+        got = runner.train(model, inputs, LOSS, mine)
+        check_bytes(got.report, budget)
+        close_gradients(got.gradients, plain.gradients, 1e-11, f"those without a budget of {budget}")
+        chosen = got.report["plan"]["budget"]["chosen"]
+        seen |= {key for key in ("zero", "sequence_parallel") if chosen[key]} | {chosen["recompute"]}
+        budget = int(got.report["plan"]["bytes_per_rank"] * 0.93)
+    least = refused(runner, model, inputs, [*flags, "--memory-budget", "1K"], folder)
+    got = runner.train(model, inputs, LOSS, [*flags, "--memory-budget", str(least)])
+    check_bytes(got.report, least)
+    close_gradients(got.gradients, plain.gradients, 1e-11, "those without a budget")
+    seen |= {key for key in ("zero", "sequence_parallel") if got.report["plan"]["budget"]["chosen"][key]}
+    if refused(runner, model, inputs, [*flags, "--memory-budget", str(least - 1)], folder) != least:
+        raise Failure(f"{least} is the least budget, and {least - 1} has another")
+    if seen != {"zero", "sequence_parallel", "layers", "none"}:
+        raise Failure(f"only {sorted(seen)} are chosen")
+
+
+def a_budget_only_changes_what_it_must(runner, folder):
+    """Given flags stay; without need nothing is saved; stage 1 is the one that reduces once for all micro-batches."""
+    model, inputs = files("gpt2-ts")
+    mesh = ["--mesh", "dp=2,tp=2"]
+    plain = runner.train(model, inputs, LOSS, mesh, gradients=False).report["plan"]
+    bytes_needed = plain["bytes_per_rank"]
+
+    def chosen(flags, budget):
+        report = runner.train(model, inputs, LOSS, [*mesh, *flags, "--memory-budget", str(budget)], gradients=False).report
+        check_bytes(report, budget)
+        return report["plan"]["budget"]["chosen"]
+
+    free = {"layouts": "weights split", "zero": 0, "sequence_parallel": False, "recompute": "none", "recompute_segments": 0}
+    if chosen([], bytes_needed) != free:
+        raise Failure(f"{chosen([], bytes_needed)} where all fits")
+    if chosen(["--recompute", "none"], bytes_needed - 1)["recompute"] != "none":
+        raise Failure("--recompute none recomputes")
+    if chosen(["--zero", "1"], bytes_needed)["zero"] != 1 or not chosen(["--sequence-parallel"], bytes_needed)["sequence_parallel"]:
+        raise Failure("--zero 1 and --sequence-parallel are not kept")
+    some = chosen(["--zero", "1", "--recompute", "auto"], int(bytes_needed * 0.76))
+    if some["zero"] != 1 or some["recompute"] != "layers" or some["sequence_parallel"]:
+        raise Failure(f"{some} is not the fastest with stage 1")
+    repeated = chosen(["--accumulate", "4"], int(bytes_needed * 1.1))
+    if repeated["zero"] != 1:
+        raise Failure(f"{repeated} reduces four times")
+    auto = runner.train(model, inputs, LOSS, [*mesh, "--recompute", "auto"], gradients=False).report["plan"]["budget"]
+    if auto["chosen"] != free or auto["bytes"] <= bytes_needed:
+        raise Failure(f"{auto} for the memory of a whole machine")
+
+
+def forward_budgets(runner, folder):
+    """Every family, its exact bytes and one less: accepted programs are within them, refusals name the least."""
+    for model, mesh in (("gpt2-dynamo", "tp=2"), ("llama-ts", "dp=2,tp=2"), ("t5-ts", "tp=3"), ("mixtral-dynamo", "tp=4"),
+                        ("vit-ts", "tp=2"), ("bert-cls-ts", "dp=2")):
+        def run(*flags):
+            command = [runner.mtp_run, MODELS / model / "model.onnx", "--mesh", mesh, "--quiet", "--inputs",
+                       MODELS / model / "inputs.npz", "--json", folder / "forward.json", *flags]
+            done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=runner.timeout)
+            return done, json.loads((folder / "forward.json").read_text())
+
+        done, report = run()
+        if done.returncode:
+            raise Failure(f"{model}: {done.stderr}")
+        needed = report["plan"]["bytes_per_rank"]
+        plan = compiled(runner, MODELS / model / "model.onnx", folder, ["--mesh", mesh])
+        if plan["bytes_per_rank"] != needed or plan["arena_bytes_per_rank"] != report["arena_bytes_per_rank"]:
+            raise Failure(f"{model}: {plan} compiled, {report['plan']} run")
+        for budget in (needed, needed - 1):
+            done, report = run("--memory-budget", str(budget))
+            found = re.search(r"the least that would do is (\d+)", done.stderr)
+            if done.returncode == 1 and found and budget < needed:
+                least = int(found[1])
+                if not report["error"]["nodes"] or report["error"]["kind"] != "memory":
+                    raise Failure(f"{report['error']}")
+                done, report = run("--memory-budget", str(least))
+                budget = least
+            if done.returncode:
+                raise Failure(f"{model} with {budget}: {done.stderr}")
+            check_bytes(report, budget)
+
+
+def given_layouts_have_budgets(runner, folder):
+    """A plan file is kept to: only ZeRO and what is computed again are chosen."""
+    model, inputs = files("gpt2-ts")
+    plain = runner.train(model, inputs, LOSS, ["--mesh", "dp=2,tp=2", "--save-plan", folder / "plan.json"], gradients=False)
+    least = refused(runner, model, inputs, ["--mesh", "dp=2,tp=2", "--plan", folder / "plan.json", "--memory-budget", "1K"])
+    got = runner.train(model, inputs, LOSS, ["--mesh", "dp=2,tp=2", "--plan", folder / "plan.json", "--memory-budget",
+                                             str(least)], gradients=False)
+    check_bytes(got.report, least)
+    if not least < plain.report["plan"]["bytes_per_rank"] or got.report["plan"]["budget"]["chosen"]["sequence_parallel"]:
+        raise Failure(f"{got.report['plan']['budget']} with the layouts of a file")
+
+
+CASES = [budgets_decide_what_is_split_and_computed_again, a_budget_only_changes_what_it_must, forward_budgets,
+         given_layouts_have_budgets]
