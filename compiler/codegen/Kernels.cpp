@@ -39,9 +39,10 @@ KernelModule::KernelModule(MLIRContext *context) {
 
 KernelModule::~KernelModule() = default;
 
-/// A func with the ops of a fused region, or with one op.
-static func::FuncOp regionOf(Operation *op, ModuleOp module) {
-  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+bool KernelModule::isAccepted(Operation *op) const { return isFusible(op); }
+
+Operation *KernelModule::regionOf(Operation *op) {
+  OpBuilder builder = OpBuilder::atBlockEnd(regionModule->getBody());
   auto type =
       builder.getFunctionType(op->getOperandTypes(), op->getResultTypes());
   auto func = func::FuncOp::create(builder, op->getLoc(), "kernel", type);
@@ -74,6 +75,8 @@ static std::string nameOf(func::FuncOp region) {
   unsigned best = 0;
   for (Operation &op : region.getBody().front()) {
     const OpEmitter *emitter = emitterOf(&op);
+    if (!emitter && !isa<func::ReturnOp>(op))
+      name = op.getName().stripDialect();
     if (!emitter)
       continue;
     unsigned weight = emitter->cost;
@@ -90,7 +93,23 @@ static std::string nameOf(func::FuncOp region) {
 }
 
 FailureOr<int> KernelModule::add(Operation *fused, KernelInfo &info) {
-  return addRegion(regionOf(fused, *regionModule), fused->getLoc(), info);
+  return addRegion(regionOf(fused), fused->getLoc(), info);
+}
+
+FailureOr<SmallVector<KernelLaunch>> KernelModule::launches(Operation *op,
+                                                            PlaceOf) {
+  SmallVector<KernelLaunch> result;
+  if (!isa<spmd::FusedOp>(op) && !isFusible(op))
+    return result;
+  KernelLaunch launch;
+  auto index = add(op, launch.info);
+  if (failed(index))
+    return failure();
+  launch.index = *index;
+  llvm::append_range(launch.buffers, op->getOperands());
+  llvm::append_range(launch.buffers, op->getResults());
+  result.push_back(std::move(launch));
+  return result;
 }
 
 FailureOr<int> KernelModule::addFunction(Operation *func, KernelInfo &info) {
@@ -105,7 +124,7 @@ FailureOr<int> KernelModule::addRegion(Operation *op, Location loc,
                                        KernelInfo &info) {
   auto func = cast<func::FuncOp>(op);
   for (Operation &inner : func.getBody().front().without_terminator())
-    if (!isFusible(&inner)) {
+    if (!isAccepted(&inner)) {
       emitError(inner.getLoc())
           << "'" << inner.getName() << "' cannot be part of a kernel";
       func.erase();
@@ -146,8 +165,7 @@ FailureOr<int> KernelModule::addRegion(Operation *op, Location loc,
     faultMessages.push_back(message);
     return faultMessages.size();
   };
-  auto emitted =
-      RegionEmitter(func, *loopModule, number).emit(kernelBodyName(index));
+  auto emitted = emitRegion(func, index, name, number);
   if (failed(emitted)) {
     indexOfText.erase(text);
     func.erase();
@@ -159,6 +177,17 @@ FailureOr<int> KernelModule::addRegion(Operation *op, Location loc,
   texts.push_back(std::move(text));
   faultsOf.push_back(std::move(faults));
   return index;
+}
+
+FailureOr<KernelInfo> KernelModule::emitRegion(
+    Operation *func, int index, StringRef,
+    llvm::function_ref<int64_t(const std::string &)> faultNumber) {
+  auto emitted = RegionEmitter(cast<func::FuncOp>(func), *loopModule->getBody(),
+                               faultNumber)
+                     .emit(kernelBodyName(index));
+  if (failed(emitted))
+    return failure();
+  return KernelInfo{"", emitted->count, emitted->grain};
 }
 
 std::string KernelModule::cacheKey() const {

@@ -55,11 +55,31 @@ struct KernelObject {
       stageMs; ///< lower, optimize, codegen, link
 };
 
+/// How a value lies in memory.
+struct ValuePlace {
+  llvm::SmallVector<int64_t> strides; ///< in elements; empty: row-major
+  int64_t alignment = 1;              ///< of its address, bytes
+};
+
+/// One launch of a kernel: its buffers are those of the values, in order.
+struct KernelLaunch {
+  int index = 0;
+  KernelInfo info;
+  llvm::SmallVector<mlir::Value> buffers;
+};
+
 /// The kernels of one compile. Not for use by several threads.
 class KernelModule {
 public:
+  using PlaceOf = llvm::function_ref<ValuePlace(mlir::Value)>;
+
   explicit KernelModule(mlir::MLIRContext *context);
-  ~KernelModule();
+  virtual ~KernelModule();
+
+  /// The launches that compute `op`, one after the other; none if the runtime's
+  /// library does. Emits a diagnostic at the op if neither can.
+  virtual mlir::FailureOr<llvm::SmallVector<KernelLaunch>>
+  launches(mlir::Operation *op, PlaceOf placeOf);
 
   /// The kernel of a `spmd.fused` op, or of a single fusible op that stands
   /// alone. Structurally equal regions (types, attributes and wiring; not
@@ -93,10 +113,19 @@ public:
   /// The module of loops, one func a kernel: what emitObject compiles.
   mlir::ModuleOp loops() { return *loopModule; }
 
-private:
+protected:
+  /// Kernel `index` of a region, a func of mtp ops. `name` is for people.
+  virtual mlir::FailureOr<KernelInfo>
+  emitRegion(mlir::Operation *func, int index, llvm::StringRef name,
+             llvm::function_ref<int64_t(const std::string &)> faultNumber);
+  /// True if the op may stand in a region.
+  virtual bool isAccepted(mlir::Operation *op) const;
+  /// A func with the ops of a fused region, or with one op.
+  mlir::Operation *regionOf(mlir::Operation *op);
   mlir::FailureOr<int> addRegion(mlir::Operation *func, mlir::Location loc,
                                  KernelInfo &info);
 
+private:
   mlir::OwningOpRef<mlir::ModuleOp>
       regionModule;                             ///< mtp ops, one func a kernel
   mlir::OwningOpRef<mlir::ModuleOp> loopModule; ///< loops, one func a kernel

@@ -111,9 +111,15 @@ private:
       return noteStore(store);
     if (auto collective = dyn_cast<spmd::CollectiveOpInterface>(op))
       return emitCollective(collective);
-    if (isa<spmd::FusedOp>(op) || isFusible(op))
-      return emitKernel(op);
-    return emitLibrary(op);
+    auto launches =
+        kernels.launches(op, [&](Value value) { return placeOf(value); });
+    if (failed(launches))
+      return failure();
+    if (launches->empty())
+      return emitLibrary(op);
+    for (const KernelLaunch &launch : *launches)
+      emitKernel(op, launch);
+    return success();
   }
 
   static bool isSource(Operation *op) {
@@ -164,6 +170,16 @@ private:
     return ref;
   }
 
+  ValuePlace placeOf(Value value) {
+    ValuePlace place;
+    place.strides.assign(plan.strides(value).begin(),
+                         plan.strides(value).end());
+    // Blocks of memory begin at multiples of 64.
+    int64_t offset = refOf(value).offset;
+    place.alignment = offset ? offset & -offset : 64;
+    return place;
+  }
+
   void addRefs(ValueRange values, Instruction &step) {
     for (Value value : values)
       step.buffers.push_back(refOf(value));
@@ -183,19 +199,16 @@ private:
     return step;
   }
 
-  LogicalResult emitKernel(Operation *op) {
-    KernelInfo info;
-    auto index = kernels.add(op, info);
-    if (failed(index))
-      return failure();
+  void emitKernel(Operation *op, const KernelLaunch &launch) {
     Instruction step =
-        instruction(Instruction::Kind::Kernel, *index, info.name);
-    addRefs(op->getOperands(), step);
-    addRefs(op->getResults(), step);
-    step.count = info.count;
-    step.grain = info.grain;
+        instruction(Instruction::Kind::Kernel, launch.index, launch.info.name);
+    addRefs(launch.buffers, step);
+    step.results = llvm::count_if(launch.buffers, [&](Value value) {
+      return value.getDefiningOp() == op;
+    });
+    step.count = launch.info.count;
+    step.grain = launch.info.grain;
     entry.program.push_back(std::move(step));
-    return success();
   }
 
   LogicalResult emitCollective(spmd::CollectiveOpInterface op) {

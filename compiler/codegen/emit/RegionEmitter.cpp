@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mtp;
 
-RegionEmitter::RegionEmitter(func::FuncOp region, ModuleOp target,
+RegionEmitter::RegionEmitter(func::FuncOp region, mlir::Block &target,
                              FaultNumber faultNumber)
     : builder(region.getContext()), loc(UnknownLoc::get(region.getContext())),
       region(region), target(target), faultNumber(faultNumber) {}
@@ -49,8 +49,11 @@ Value RegionEmitter::constant(int64_t value) {
 
 Value RegionEmitter::loadAt(Value base, Type elementType,
                             const IndexExpr &position) {
+  return loadElement(base, elementType, materialize(position));
+}
+
+Value RegionEmitter::loadElement(Value base, Type elementType, Value at) {
   Type storage = storageType(elementType);
-  Value at = materialize(position);
   Value address = LLVM::GEPOp::create(builder, loc, base.getType(), storage,
                                       base, ValueRange{at});
   Value raw = LLVM::LoadOp::create(builder, loc, storage, address);
@@ -76,8 +79,12 @@ Value RegionEmitter::loadAt(Value base, Type elementType,
 
 void RegionEmitter::storeAt(Value base, Type elementType,
                             const IndexExpr &position, Value value) {
+  storeElement(base, elementType, materialize(position), value);
+}
+
+void RegionEmitter::storeElement(Value base, Type elementType, Value at,
+                                 Value value) {
   Type storage = storageType(elementType);
-  Value at = materialize(position);
   if (elementType.isInteger(1))
     value = arith::ExtUIOp::create(builder, loc, storage, value);
   else if (elementType.isF16())
@@ -103,7 +110,7 @@ bool RegionEmitter::hasRoom(Type type, int64_t elements) const {
 Value RegionEmitter::scratch(Type type, int64_t elements) {
   scratchBytes += scratchSize(storageType(type), elements);
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(&function.getBody().front());
+  builder.setInsertionPointToStart(&function.getFunctionBody().front());
   Value size = constant(std::max<int64_t>(elements, 1));
   auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
   return LLVM::AllocaOp::create(builder, loc, pointer, storageType(type), size,
@@ -124,7 +131,7 @@ Value RegionEmitter::globalArray(DenseElementsAttr values) {
     bytes = values.bitcast(storage).reshape(flat);
   }
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(target.getBody());
+  builder.setInsertionPointToStart(&target);
   std::string name =
       (function.getName() + "_constant" + Twine(globals.size())).str();
   auto type = LLVM::LLVMArrayType::get(storage, values.getNumElements());
@@ -169,13 +176,15 @@ Value RegionEmitter::callMath(unsigned index, Type type, ValueRange operands) {
   return LLVM::CallOp::create(builder, loc, signature, all).getResult();
 }
 
+int64_t RegionEmitter::faultOffset() const { return offsetof(MtpRank, fault); }
+
 void RegionEmitter::faultIf(Value condition, const std::string &message) {
   int64_t number = faultNumber(message);
   auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
   scf::IfOp::create(builder, loc, condition, [&](OpBuilder &nested, Location) {
     OpBuilder::InsertionGuard guard(builder);
     builder.restoreInsertionPoint(nested.saveInsertionPoint());
-    Value fault = fieldOf(*this, rank, offsetof(MtpRank, fault), pointer);
+    Value fault = fieldOf(*this, rank, faultOffset(), pointer);
     LLVM::StoreOp::create(
         builder, loc, constant(number), fault, /*alignment=*/8,
         /*isVolatile=*/false, /*isNonTemporal=*/false,
@@ -528,6 +537,8 @@ int RegionEmitter::segment(const IndexExpr &expr, ArrayRef<int64_t> bounds) {
   };
   if (below(low) == below(high))
     return below(low);
+  if (!shapesLoops())
+    return -1;
   // Only one counter with a coefficient c > 0 can be broken: at (bound - rest)
   // / c.
   if (expr.terms.size() == 1 && expr.terms[0].coefficient > 0 &&

@@ -21,6 +21,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 #include <deque>
 #include <functional>
@@ -29,7 +30,7 @@ namespace mtp {
 
 /// What emission of one kernel gives besides code.
 struct EmittedKernel {
-  mlir::func::FuncOp body;
+  mlir::FunctionOpInterface body;
   int64_t count = 1, grain = 1;
 };
 
@@ -38,10 +39,11 @@ using FaultNumber = llvm::function_ref<int64_t(const std::string &)>;
 
 class RegionEmitter {
 public:
-  /// `region` is a func of mtp ops; the kernel's function goes into `target`.
-  RegionEmitter(mlir::func::FuncOp region, mlir::ModuleOp target,
+  /// `region` is a func of mtp ops; the kernel's function goes into `target`,
+  /// the block of a module.
+  RegionEmitter(mlir::func::FuncOp region, mlir::Block &target,
                 FaultNumber faultNumber);
-  ~RegionEmitter();
+  virtual ~RegionEmitter();
 
   mlir::FailureOr<EmittedKernel> emit(llvm::StringRef name);
 
@@ -96,9 +98,14 @@ public:
        llvm::function_ref<llvm::SmallVector<mlir::Value>()> compute);
 
   /// Whether there is room for so much scratch memory: it lies on the stack.
-  bool hasRoom(mlir::Type type, int64_t elements) const;
+  virtual bool hasRoom(mlir::Type type, int64_t elements) const;
   /// Memory of the kernel's own for `elements` of a register type.
-  mlir::Value scratch(mlir::Type type, int64_t elements);
+  virtual mlir::Value scratch(mlir::Type type, int64_t elements);
+  /// Element `at` (i64) of an array in memory as a register value, and back.
+  mlir::Value loadElement(mlir::Value base, mlir::Type elementType,
+                          mlir::Value at);
+  void storeElement(mlir::Value base, mlir::Type elementType, mlir::Value at,
+                    mlir::Value value);
   mlir::Value loadAt(mlir::Value base, mlir::Type elementType,
                      const IndexExpr &position);
   void storeAt(mlir::Value base, mlir::Type elementType,
@@ -107,21 +114,42 @@ public:
   /// A constant array in the object, its address.
   mlir::Value globalArray(mlir::DenseElementsAttr values);
   /// Calls function `index` of MtpMath.
-  mlir::Value callMath(unsigned index, mlir::Type type,
-                       mlir::ValueRange operands);
+  virtual mlir::Value callMath(unsigned index, mlir::Type type,
+                               mlir::ValueRange operands);
   /// Where `condition` holds, reports a fault.
   void faultIf(mlir::Value condition, const std::string &message);
   /// Refuses the kernel; the first message counts.
   mlir::Value refuse(mlir::Operation *op, const llvm::Twine &message);
+  mlir::Value constant(int64_t value); ///< i64
 
   static mlir::Type registerType(mlir::Type elementType);
   static mlir::Type storageType(mlir::Type elementType);
 
-private:
-  struct Results;
+protected:
+  struct Nest;
+
+  //===--- what a device does otherwise
+  //------------------------------------===//
+
+  /// Makes `function` and sets `rank`, `buffers`, `begin` and `end`.
+  virtual void beginFunction(llvm::StringRef name);
+  virtual void emitResults();
+  /// True if several threads share the iterations of a nest inside of `parent`.
+  virtual bool isShared(const Level &) const { return false; }
+  virtual llvm::SmallVector<mlir::Value> emitShared(Nest &nest, Level &parent,
+                                                    mlir::ValueRange initial);
+  /// Called at the innermost parallel level, before its code.
+  virtual void enterRow() {}
+  /// True if loops are broken and tiled for straight code and caches.
+  virtual bool shapesLoops() const { return true; }
+  /// True if what a sweep stores in a result may be read from there.
+  virtual bool readsResults() const { return true; }
+  virtual void storeInResult(size_t number, const IndexExpr &position,
+                             mlir::Value value);
+  virtual int64_t faultOffset() const; ///< of the address, in the rank
+
   mlir::LogicalResult emitOnce(llvm::StringRef name);
-  void beginFunction(llvm::StringRef name);
-  void emitResults();
+  void openFunction(mlir::FunctionOpInterface made);
   void planRows();
   void planColumns();
   void storeResult(size_t number, llvm::ArrayRef<IndexExpr> indices);
@@ -138,7 +166,6 @@ private:
   VariableId newVariable(Variable variable);
   mlir::Value variableValue(VariableId id);
   void recordAccess(const IndexExpr &expr);
-  mlir::Value constant(int64_t value);
 
   /// While it lives, code goes to a level.
   class At {
@@ -154,7 +181,6 @@ private:
     Level *&current;
     Level *saved;
   };
-  struct Nest;
   using NestBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(
       llvm::ArrayRef<IndexExpr> dims, mlir::ValueRange carried)>;
   llvm::SmallVector<mlir::Value> emitNest(Level &parent, NestKey key,
@@ -175,7 +201,7 @@ private:
                    llvm::ArrayRef<unsigned> swept, Level &level);
 
   mlir::func::FuncOp region;
-  mlir::ModuleOp target;
+  mlir::Block &target;
   FaultNumber faultNumber;
 
   // Between passes.
@@ -184,7 +210,7 @@ private:
   bool failedOnce = false;
 
   // Of one pass.
-  mlir::func::FuncOp function;
+  mlir::FunctionOpInterface function;
   std::deque<Level> levels;
   std::deque<LoopGroup> groups;
   std::deque<NestInstance> nests;
@@ -194,13 +220,16 @@ private:
   std::vector<mlir::Value> buffers;
   std::vector<mlir::Operation *> globals;
   int64_t count = 1, scratchBytes = 0;
+  /// The innermost iterations of the result nest that are one thread's own:
+  /// a factor of the last dimension. More than 1: all others run in parallel.
+  int64_t vectorWidth = 1;
 
   // Rows: how results are iterated (planRows).
   bool rowMode = false;
   std::vector<llvm::SmallVector<unsigned>> rowDims; ///< by result
   std::vector<Indices> rowIndices; ///< by result, inside of a row
   std::vector<bool> stored;        ///< by result, inside of a row
-  Level *rowLevel = nullptr;
+  Level *rowLevel = nullptr;       ///< also of elements
 
   /// Columns: a reduction over leading dimensions that all results are
   /// elements of; it goes through blocks of columns, row by row.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/InPlace.h"
 #include "compiler/codegen/emit/EmitterTable.h"
+#include "compiler/codegen/emit/Nest.h"
 #include "compiler/codegen/emit/RegionEmitter.h"
 #include "compiler/codegen/emit/RowOps.h"
 
@@ -24,26 +25,6 @@ static constexpr int64_t kGrainWork = 1 << 16;
 //===----------------------------------------------------------------------===//
 // Nests
 //===----------------------------------------------------------------------===//
-
-struct RegionEmitter::Nest {
-  NestInstance *instance;
-  NestPlan *plan;
-  SmallVector<SmallVector<unsigned>> groups; ///< parts of each loop
-  SmallVector<int64_t> extents;
-  SmallVector<VariableId> variables; ///< by part, of the current range
-  NestBody body;
-
-  int64_t trips(size_t group) const {
-    int64_t product = 1;
-    for (unsigned part : groups[group])
-      product *= instance->parts[part].extent;
-    return product;
-  }
-  bool broken(size_t group) const {
-    return groups[group].size() == 1 &&
-           plan->hasBreaks(instance->parts[groups[group][0]]);
-  }
-};
 
 Level &RegionEmitter::newLevel(Level &parent, Block *block) {
   levels.emplace_back();
@@ -73,7 +54,8 @@ void RegionEmitter::recordAccess(const IndexExpr &expr) {
         coefficients[variables[other.variable].part] = other.coefficient;
     NestPlan &plan = plans[nest->key];
     // Steps of one element in another loop than the innermost, which jumps.
-    if (nest->key == NestKey{nullptr, 0} && coefficients.back() >= kFarApart)
+    if (shapesLoops() && nest->key == NestKey{nullptr, 0} &&
+        coefficients.back() >= kFarApart)
       for (unsigned part = 0; part + 1 < coefficients.size(); ++part)
         if (coefficients[part] == 1)
           replan |= plan.tile(nest->parts[part], nest->parts.back());
@@ -94,20 +76,24 @@ SmallVector<Value> RegionEmitter::emitNest(Level &parent, NestKey key,
   const auto &parts = nest.instance->parts;
   nest.variables.resize(parts.size());
   for (unsigned part = 0; part < parts.size(); ++part) {
-    bool joins = merging && part > 0 && !plan.apart.count(part - 1) &&
-                 !plan.hasBreaks(parts[part]) &&
+    bool isVector = vectorWidth > 1 && parallel && part + 1 == parts.size();
+    bool joins = merging && part > 0 && !isVector &&
+                 !plan.apart.count(part - 1) && !plan.hasBreaks(parts[part]) &&
                  !plan.hasBreaks(parts[part - 1]);
     if (!joins)
       nest.groups.emplace_back();
     nest.groups.back().push_back(part);
   }
+  if (!parallel && isShared(parent))
+    return emitShared(nest, parent, initial);
   if (!parallel)
     return emitGroups(nest, parent, 0, initial);
   // As many leading loops as may be flattened: a broken one only alone.
   size_t taken = 0;
   count = 1;
-  while (taken < nest.groups.size()) {
-    bool last = taken + 1 == nest.groups.size();
+  size_t most = nest.groups.size() - (vectorWidth > 1 ? 1 : 0);
+  while (taken < most) {
+    bool last = taken + 1 == most;
     if (taken > 0 && (nest.broken(taken) || nest.broken(0) ||
                       (!allParallel && (last || count >= kEnoughIterations))))
       break;
@@ -115,6 +101,11 @@ SmallVector<Value> RegionEmitter::emitNest(Level &parent, NestKey key,
   }
   emitParallel(nest, parent, taken);
   return {};
+}
+
+SmallVector<Value> RegionEmitter::emitShared(Nest &nest, Level &parent,
+                                             ValueRange initial) {
+  return emitGroups(nest, parent, 0, initial);
 }
 
 SmallVector<Value> RegionEmitter::emitGroups(Nest &nest, Level &parent,
@@ -280,9 +271,15 @@ void RegionEmitter::storeResult(size_t number, ArrayRef<IndexExpr> indices) {
   if (rowMode && stored[number])
     return; // a sweep did it
   moveTo(*current);
-  storeAt(buffers[region.getNumArguments() + number], type.getElementType(),
-          linearize(indices, type.getShape()), value);
+  storeInResult(number, linearize(indices, type.getShape()), value);
   moveTo(*current);
+}
+
+void RegionEmitter::storeInResult(size_t number, const IndexExpr &position,
+                                  Value value) {
+  Value result = region.getBody().front().getTerminator()->getOperand(number);
+  storeAt(buffers[region.getNumArguments() + number], elementTypeOf(result),
+          position, value);
 }
 
 void RegionEmitter::emitResults() {
@@ -303,6 +300,8 @@ void RegionEmitter::emitElements() {
   emitNest(
       *root, {nullptr, 0}, shape, {},
       [&](ArrayRef<IndexExpr> dims, ValueRange) {
+        rowLevel = current;
+        enterRow();
         std::vector<Indices> at;
         for (Value result : results)
           at.push_back(
@@ -316,7 +315,7 @@ void RegionEmitter::emitElements() {
           storeResult(number, at[number]);
         return SmallVector<Value>();
       },
-      /*parallel=*/true, /*allParallel=*/false);
+      /*parallel=*/true, /*allParallel=*/!shapesLoops());
 }
 
 void RegionEmitter::emitRows() {
@@ -326,6 +325,7 @@ void RegionEmitter::emitRows() {
       *root, {nullptr, 0}, rows, {},
       [&](ArrayRef<IndexExpr> dims, ValueRange) {
         rowLevel = current;
+        enterRow();
         rowIndices.assign(results.size(), {});
         stored.assign(results.size(), false);
         for (size_t number = 0; number < results.size(); ++number) {
@@ -390,25 +390,33 @@ void RegionEmitter::beginFunction(StringRef name) {
   size_t count = region.getNumArguments() + results;
   SmallVector<Type> inputs(count + 1, pointer);
   inputs.append(2, builder.getI64Type());
-  builder.setInsertionPointToEnd(target.getBody());
-  function = func::FuncOp::create(builder, loc, name,
-                                  builder.getFunctionType(inputs, {}));
-  function.setPrivate();
+  builder.setInsertionPointToEnd(&target);
+  auto made = func::FuncOp::create(builder, loc, name,
+                                   builder.getFunctionType(inputs, {}));
+  made.setPrivate();
   // Results overlap nothing, and operands are only read.
   for (unsigned i = 1; i <= count; ++i)
-    function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(),
-                        builder.getUnitAttr());
-  Block *block = function.addEntryBlock();
+    made.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(),
+                    builder.getUnitAttr());
+  Block *block = made.addEntryBlock();
   builder.setInsertionPointToEnd(block);
   func::ReturnOp::create(builder, loc);
+  begin = block->getArgument(count + 1);
+  end = block->getArgument(count + 2);
+  openFunction(made);
+}
+
+void RegionEmitter::openFunction(FunctionOpInterface made) {
+  function = made;
+  Block *block = &made.getFunctionBody().front();
+  size_t count = region.getNumArguments() +
+                 region.getBody().front().getTerminator()->getNumOperands();
   rank = block->getArgument(0);
   buffers.assign(block->args_begin() + 1, block->args_begin() + 1 + count);
   // One pointer for both, so that LLVM sees which accesses meet.
   if (auto pairs = region->getAttrOfType<DenseI64ArrayAttr>(kInPlace))
     for (int64_t i = 0; i + 1 < pairs.size(); i += 2)
       buffers[region.getNumArguments() + pairs[i + 1]] = buffers[pairs[i]];
-  begin = block->getArgument(count + 1);
-  end = block->getArgument(count + 2);
   levels.emplace_back();
   root = floor = current = &levels.back();
   root->block = block;

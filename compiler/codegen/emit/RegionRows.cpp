@@ -46,7 +46,7 @@ bool RegionEmitter::worthKeeping(Value tensor, Operation *user,
 int RegionEmitter::resultBuffer(Value tensor, ArrayRef<IndexExpr> indices,
                                 ArrayRef<unsigned> swept, Level &level) {
   auto type = cast<RankedTensorType>(tensor.getType());
-  if (!rowMode || &level != rowLevel ||
+  if (!rowMode || &level != rowLevel || !readsResults() ||
       registerType(type.getElementType()) != storageType(type.getElementType()))
     return -1;
   for (auto [number, value] : llvm::enumerate(
