@@ -346,29 +346,40 @@ ParetoResult ParetoSolver::Search::solve() {
   labels.addBytes(allowed);
   int64_t most = 0;
   int passes = 0;
-  // The limit starts close to the bound, where few labels are left.
-  constexpr int finest = 1024;
-  Time step = std::max<Time>((known.cost - bound) / finest, 1);
-  ParetoResult::Status status = ParetoResult::Optimal;
-  while (bound < known.cost) {
-    Time limit = known.cost - bound <= step ? known.cost : bound + step;
+  const Time dual = bound;
+  auto pass = [&](Time limit, size_t widest) {
     ++passes;
-    auto outcome = labels.run(limit);
+    LabelSearch::Outcome outcome = labels.run(limit, widest);
     most = std::max(most, labels.count());
-    if (outcome == LabelSearch::TooMany) {
-      status = ParetoResult::Gap;
-      break;
-    }
     if (outcome == LabelSearch::Found) {
       Point point;
       point.assignment = labels.assignment();
       point.cost = costOf(problem, point.assignment);
       point.bytes = bytesOf(problem, memory, point.assignment);
-      known = std::move(point);
-      break;
+      offer(point);
     }
-    bound = limit; // nothing that fits is cheaper
-    step = step > (known.cost - bound) / 2 ? known.cost : 2 * step;
+    return outcome;
+  };
+  // Short lists find a good plan, if not the best. The limit starts close to
+  // the bound, where few labels are left.
+  constexpr int finest = 1024;
+  constexpr size_t shortest = 8;
+  for (Time distance = (known.cost - dual) / finest + 1;
+       distance < known.cost - dual; distance *= 2)
+    if (pass(dual + distance, shortest) != LabelSearch::Nothing)
+      break;
+  // Then whole lists: what is cheaper than a limit arrives, or does not exist.
+  ParetoResult::Status status = ParetoResult::Optimal;
+  for (int parts : {8, 4, 2, 1}) {
+    Time limit = known.cost - (known.cost - dual) / parts * (parts - 1);
+    if (bound >= limit)
+      continue;
+    LabelSearch::Outcome outcome = pass(limit, SIZE_MAX);
+    if (outcome == LabelSearch::TooMany)
+      status = ParetoResult::Gap;
+    if (outcome != LabelSearch::Nothing)
+      break;
+    bound = limit;
   }
   ParetoResult result = finish(status);
   result.labels = most;

@@ -21,10 +21,9 @@
 // rest_l is the least cost of everything outside the label's bucket with l
 // picoseconds charged for each byte: messages that come down the same tree,
 // once for each l. l is the multiplier whose bound (the Lagrangian dual) is
-// largest. The limit starts just above that bound and grows until a label
-// arrives at the root; what is cheaper would have arrived, so that label is the
-// optimum. Where the limit reaches the best plan known, that plan is proven by
-// the empty list.
+// largest. A pass with short lists, which drops more, finds a good plan; passes
+// with whole lists and growing limits then find a cheaper one, or prove that
+// there is none: what is cheaper than the limit would have arrived at the root.
 //
 // Worked example, budget 10:
 //
@@ -57,7 +56,8 @@ ByteCount bytesOf(const Problem &problem, const MemoryModel &memory,
 
 struct ParetoOptions {
   SolverOptions tables;
-  /// Labels of all lists together, in one pass.
+  /// Labels of all lists together, in one pass. Beyond it the result is a Gap:
+  /// the best plan known, and what is proven of it.
   int64_t labelLimit = int64_t(1) << 24;
 };
 

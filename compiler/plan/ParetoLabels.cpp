@@ -5,42 +5,61 @@
 namespace mtp::plan {
 namespace {
 
-bool operator==(const Label &a, const Label &b) {
-  return a.cost == b.cost && a.additive == b.additive &&
-         a.transient == b.transient;
+/// What was kept so far, by additive bytes: the larger they are, the fewer are
+/// the transient ones.
+class Stair {
+public:
+  /// False if a label that was kept is at most this one. Labels come in order
+  /// of cost.
+  bool add(const Label &label) {
+    auto after = std::upper_bound(
+        steps.begin(), steps.end(), label.additive,
+        [](int64_t bytes, const Step &step) { return bytes < step.first; });
+    if (after != steps.begin() && std::prev(after)->second <= label.transient)
+      return false;
+    auto last = after;
+    while (last != steps.end() && last->second >= label.transient)
+      ++last;
+    if (after != steps.begin() && std::prev(after)->first == label.additive)
+      --after;
+    after = steps.erase(after, last);
+    steps.insert(after, {label.additive, label.transient});
+    return true;
+  }
+
+private:
+  using Step = std::pair<int64_t, int64_t>;
+  std::vector<Step> steps;
+};
+
+/// Sorts the labels and drops those that another is at most in all three.
+void keepBest(std::vector<Label> &labels) {
+  std::sort(labels.begin(), labels.end());
+  Stair stair;
+  labels.erase(
+      std::remove_if(labels.begin(), labels.end(),
+                     [&](const Label &label) { return !stair.add(label); }),
+      labels.end());
 }
 
-/// Sorts the labels and drops those that another is at most in all three, and
-/// `origins` likewise. The stair has, by additive bytes, the transient bytes
-/// of what was kept so far: fewer of the one, more of the other.
-template <typename Origins>
-void keepBest(std::vector<Label> &labels, Origins *origins) {
-  std::vector<int> order(labels.size());
-  for (size_t i = 0; i < order.size(); ++i)
-    order[i] = int(i);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    const Label &x = labels[a], &y = labels[b];
-    return std::tie(x.cost, x.additive, x.transient) <
-           std::tie(y.cost, y.additive, y.transient);
+/// The same, with where they came from.
+template <typename Origin>
+void keepBest(std::vector<Label> &labels, std::vector<Origin> &origins) {
+  std::vector<std::pair<Label, size_t>> order;
+  for (size_t i = 0; i < labels.size(); ++i)
+    order.push_back({labels[i], i});
+  std::sort(order.begin(), order.end(), [](const auto &a, const auto &b) {
+    return a.first < b.first || (!(b.first < a.first) && a.second < b.second);
   });
-  std::map<int64_t, int64_t> stair;
-  std::vector<Label> kept;
-  Origins keptOrigins;
-  for (int i : order) {
-    const Label &label = labels[i];
-    auto after = stair.upper_bound(label.additive);
-    if (after != stair.begin() && std::prev(after)->second <= label.transient)
-      continue;
-    while (after != stair.end() && after->second >= label.transient)
-      after = stair.erase(after);
-    stair[label.additive] = label.transient;
-    kept.push_back(label);
-    if (origins)
-      keptOrigins.push_back((*origins)[i]);
-  }
-  labels = std::move(kept);
-  if (origins)
-    *origins = std::move(keptOrigins);
+  Stair stair;
+  std::vector<Origin> kept;
+  labels.clear();
+  for (const auto &[label, from] : order)
+    if (stair.add(label)) {
+      labels.push_back(label);
+      kept.push_back(origins[from]);
+    }
+  origins = std::move(kept);
 }
 
 } // namespace
@@ -190,14 +209,30 @@ LabelSearch::combine(const Place &place,
         if (origins)
           from.push_back({int(i), int(j)});
       }
-    keepBest(next, origins ? &from : nullptr);
-    if (origins)
+    if (origins) {
+      keepBest(next, from);
       origins->push_back(std::move(from));
+    } else {
+      keepBest(next);
+    }
     current = std::move(next);
     if (current.empty())
       break;
   }
   return current;
+}
+
+void LabelSearch::shorten(std::vector<Label> &list) const {
+  if (list.size() <= widest)
+    return;
+  Multiplier multiplier = bounds.back().multiplier;
+  std::stable_sort(list.begin(), list.end(),
+                   [&](const Label &a, const Label &b) {
+                     return a.cost + multiplier.of(a.additive) <
+                            b.cost + multiplier.of(b.additive);
+                   });
+  list.resize(widest);
+  std::sort(list.begin(), list.end());
 }
 
 void LabelSearch::fill(int bucket) {
@@ -216,7 +251,8 @@ void LabelSearch::fill(int bucket) {
     }
     if (all.empty())
       continue;
-    keepBest<std::vector<Origin>>(all, nullptr);
+    keepBest(all);
+    shorten(all);
     for (; filled <= position; ++filled)
       mine.start[filled] = mine.labels.size();
     mine.labels.insert(mine.labels.end(), all.begin(), all.end());
@@ -226,8 +262,9 @@ void LabelSearch::fill(int bucket) {
   labels += int64_t(mine.labels.size());
 }
 
-LabelSearch::Outcome LabelSearch::run(Time newLimit) {
+LabelSearch::Outcome LabelSearch::run(Time newLimit, size_t newWidest) {
   limit = newLimit;
+  widest = newWidest;
   labels = work = 0;
   open.clear();
   lists.assign(problem.tree.buckets.size(), {});

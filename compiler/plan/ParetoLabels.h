@@ -11,6 +11,7 @@
 
 #include "compiler/plan/Fold.h"
 
+#include <compare>
 #include <set>
 
 namespace mtp::plan {
@@ -39,6 +40,7 @@ struct Multiplier {
 struct Label {
   Time cost = 0;
   int64_t additive = 0, transient = 0;
+  auto operator<=>(const Label &) const = default;
 };
 
 class LabelSearch {
@@ -55,8 +57,10 @@ public:
   /// Messages of bytes alone.
   void addBytes(Messages &messages);
 
-  /// Looks for assignments that fit and cost less than `limit`.
-  Outcome run(Time limit);
+  /// Looks for assignments that fit and cost less than `limit`. Of each list
+  /// only the `widest` labels of the least charged cost are kept: with a
+  /// number, Nothing proves nothing.
+  Outcome run(Time limit, size_t widest);
   /// After Found: the cheapest.
   std::vector<int> assignment();
   /// Labels of the last pass.
@@ -91,6 +95,7 @@ private:
 
   bool survives(const Label &label, const Rest &rest) const;
   void fill(int bucket);
+  void shorten(std::vector<Label> &list) const;
   const Open &openOf(int bucket);
   Label ownLabel(const Place &place, const std::vector<int> &digits) const;
   std::vector<int> digitsOf(const Place &place) const;
@@ -102,6 +107,7 @@ private:
   std::vector<Bound> bounds;
   Messages *bytes = nullptr;
   Time limit = 0;
+  size_t widest = SIZE_MAX;
   int64_t labels = 0, work = 0;
   std::vector<Lists> lists; ///< by bucket
   std::map<std::pair<int, int>, Open> open;
