@@ -16,8 +16,8 @@ constexpr double kTokenForward = 2 * 4 + 2 * 7;
 // Backward: norms read operand, gradient and statistics twice.
 constexpr double kTokenBackward = 2 * 8 + 2 * 7;
 // ... element of a slice over tp: bias and GELU on 4 h (16), transposes of q,
-// k, v and of the context (16).
-constexpr double kSliceForward = 16 + 16, kSliceBackward = 24 + 16;
+// k, v and of the context (16). A network of another width moves in proportion.
+constexpr double kNetworkForward = 16, kNetworkBackward = 24, kTransposes = 16;
 // ... score: scale, mask and softmax (4), dropout with its mask (5).
 constexpr double kScoreForward = 4 + 5, kScoreBackward = 6 + 5;
 // ... element of the embedding's result: table, positions, dropout, and back.
@@ -89,6 +89,12 @@ private:
     return allReduce(machine, {axisOf("tp")}, whole(bytes));
   }
 
+  /// Bytes for each element of [tokens, h], of which `network` are moved by a
+  /// network four times as wide.
+  double slice(double network) const {
+    double width = double(job.network()) / (4 * double(job.hidden));
+    return network * width * (job.gated ? 1.5 : 1) + kTransposes;
+  }
   Time attentionProducts() const;
   Time products() const;
   Time scores(double bytes) const;
@@ -120,9 +126,14 @@ Time Simulator::attentionProducts() const {
 
 Time Simulator::products() const {
   int64_t h = job.hidden;
-  return total({matrix(1, tokens, 3 * h / tp, h), attentionProducts(),
-                matrix(1, tokens, h, h / tp), matrix(1, tokens, 4 * h / tp, h),
-                matrix(1, tokens, h, 4 * h / tp)});
+  int64_t f = job.network();
+  // A key head that ranks share is computed by each of them.
+  int64_t kv = job.keyValueHeads ? job.keyValueHeads : job.heads;
+  int64_t keyValues = 2 * ((kv + tp - 1) / tp) * (h / job.heads);
+  return total({matrix(1, tokens, h / tp + keyValues, h), attentionProducts(),
+                matrix(1, tokens, h, h / tp),
+                matrix(1, tokens, (job.gated ? 2 : 1) * f / tp, h),
+                matrix(1, tokens, h, f / tp)});
 }
 
 /// Ops on the scores that move `bytes` for each.
@@ -149,7 +160,7 @@ Pass Simulator::forward() const {
   double split = job.sequenceParallel ? double(tp) : 1;
   Time gpu = total({products(), scores(kScoreForward),
                     move(kTokenForward * activation / split),
-                    move(kSliceForward * activation / double(tp))});
+                    move(slice(kNetworkForward) * activation / double(tp))});
   return {std::max(gpu, us(achieved.layerUs)), layerCollectives()};
 }
 
@@ -157,19 +168,18 @@ Pass Simulator::backward() const {
   double split = job.sequenceParallel ? double(tp) : 1;
   Time gpu = total({times(2, products()), scores(kScoreBackward),
                     move(kTokenBackward * activation / split),
-                    move(kSliceBackward * activation / double(tp))});
+                    move(slice(kNetworkBackward) * activation / double(tp))});
   if (job.fusedAttention) // makes the scores again
     gpu = add(gpu, attentionProducts() / 2);
-  double h = double(job.hidden);
   if (!job.fusedGradients)
-    gpu = add(gpu, move(kAddGradient * 12 * h * h / double(tp)));
+    gpu = add(gpu, move(kAddGradient * job.matrixElements() / double(tp)));
   if (job.recompute == TrainingJob::Recompute::Selective)
     gpu = total({gpu, attentionProducts(), scores(kScoreForward)});
   bool full = job.recompute == TrainingJob::Recompute::Full;
   if (full)
     gpu = total({gpu, products(), scores(kScoreForward),
                  move(kTokenForward * activation / split),
-                 move(kSliceForward * activation / double(tp))});
+                 move(slice(kNetworkForward) * activation / double(tp))});
   return {std::max(gpu, us((full ? 3 : 2) * achieved.layerUs)),
           times(full ? 2 : 1, layerCollectives())};
 }
@@ -215,12 +225,14 @@ Time Simulator::send() const {
 
 double Simulator::layerParameters() const {
   double h = double(job.hidden);
-  return double(job.layers / pp) * (12 * h * h / double(tp) + 13 * h);
+  return double(job.layers / pp) * (job.matrixElements() / double(tp) + 13 * h);
 }
 
 double Simulator::embeddingParameters() const {
   double h = double(job.hidden);
-  return double((job.vocabulary + tp - 1) / tp) * h + double(job.sequence) * h;
+  double tables = job.untied && pp == 1 ? 2 : 1; // ends have one each
+  return tables * double((job.vocabulary + tp - 1) / tp) * h +
+         double(job.sequence) * h;
 }
 
 /// Reduction over dp, `window` of it hidden behind the last backward pass if
@@ -238,7 +250,7 @@ Time Simulator::gradients(Time window) const {
   if (job.overlapGradients)
     time =
         std::min(time, std::max(time - window, reduce(embeddingParameters())));
-  if (pp > 1) {
+  if (pp > 1 && !job.untied) {
     Machine pair = machine;
     AxisLinks &ends = pair.axes[axisOf("pp")];
     ends.ranksPerHost = ends.ranksPerHost < ends.size ? 1 : 2;
@@ -336,11 +348,15 @@ double activationBytes(const TrainingJob &job) {
   double scores =
       job.fusedAttention ? 0 : 5 * double(job.heads) * double(job.sequence) / h;
   double tokens = job.sequenceParallel ? 10 / t : 10;
+  // Of the network: its activations before and behind the non-linearity, and of
+  // a gate one more; 16 if it is four times as wide. Of q, k, v, context: 8.
+  double slices = (job.gated ? 6 : 4) * double(job.network()) / h + 4 +
+                  2 * double(job.keyValueColumns()) / h;
   switch (job.recompute) {
   case TrainingJob::Recompute::None:
-    return sbh * (tokens + 24 / t + scores / t);
+    return sbh * (tokens + slices / t + scores / t);
   case TrainingJob::Recompute::Selective:
-    return sbh * (tokens + 24 / t);
+    return sbh * (tokens + slices / t);
   case TrainingJob::Recompute::Full:
     return 2 * sbh;
   }

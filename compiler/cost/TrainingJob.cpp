@@ -25,6 +25,10 @@ const Number numbers[] = {
     {"batch", &TrainingJob::batch, true, "sequences of a step, all ranks"},
     {"micro-batch", &TrainingJob::microBatch, false,
      "sequences of a micro-batch (default 1)"},
+    {"key-value-heads", &TrainingJob::keyValueHeads, false,
+     "heads of keys and values (default heads)"},
+    {"feed-forward", &TrainingJob::feedForward, false,
+     "width of the network behind attention (default 4 hidden)"},
     {"interleave", &TrainingJob::interleave, false,
      "parts of the model on each pipeline stage (default 1)"}};
 
@@ -34,6 +38,10 @@ struct Flag {
   const char *help;
 };
 const Flag flags[] = {
+    {"gated", &TrainingJob::gated,
+     "the network has a third matrix, for a gate"},
+    {"untied", &TrainingJob::untied,
+     "the output projection is not the embedding table"},
     {"sequence-parallel", &TrainingJob::sequenceParallel,
      "norms and dropout split over tp"},
     {"overlap-gradients", &TrainingJob::overlapGradients,
@@ -97,21 +105,32 @@ int64_t TrainingJob::microBatches() const {
 
 double TrainingJob::parameters() const {
   double h = double(hidden), l = double(layers);
-  return 12 * l * h * h + 13 * l * h + double(vocabulary + sequence) * h;
+  return l * matrixElements() + 13 * l * h +
+         double((untied ? 2 : 1) * vocabulary + sequence) * h;
 }
 
-static double layerFlops(const TrainingJob &job, double passes, double head) {
+int64_t TrainingJob::keyValueColumns() const {
+  return keyValueHeads ? 2 * (hidden / heads) * keyValueHeads : 2 * hidden;
+}
+
+double TrainingJob::matrixElements() const {
+  double h = double(hidden);
+  return h * (2 * h + double(keyValueColumns()) +
+              double((gated ? 3 : 2) * network()));
+}
+
+/// `passes` operations for each element of a layer's matrices and token.
+static double stepFlops(const TrainingJob &job, double passes) {
   double h = double(job.hidden), l = double(job.layers),
          s = double(job.sequence);
-  return passes * double(job.batch) * s * l * h * h *
-         (1 + s / (6 * h) + double(job.vocabulary) / (head * l * h));
+  return double(job.batch) * s *
+         (passes * l * (job.matrixElements() + 2 * s * h) +
+          6 * double(job.vocabulary) * h);
 }
 
-double TrainingJob::flops() const { return layerFlops(*this, 72, 12); }
+double TrainingJob::flops() const { return stepFlops(*this, 6); }
 
-double TrainingJob::flopsWithRecompute() const {
-  return layerFlops(*this, 96, 16);
-}
+double TrainingJob::flopsWithRecompute() const { return stepFlops(*this, 8); }
 
 bool setMesh(TrainingJob &job, const std::string &text, std::string &error) {
   job.mesh.clear();
@@ -195,6 +214,11 @@ std::optional<TrainingJob> parseJob(const json &object, std::string &error) {
 
 std::optional<TrainingJob> parseJob(const std::string &text,
                                     std::string &error) {
+  auto object = jobObject(text, error);
+  return object ? parseJob(*object, error) : std::nullopt;
+}
+
+std::optional<json> jobObject(const std::string &text, std::string &error) {
   json object = json::object();
   for (size_t start = 0; start <= text.size();) {
     size_t comma = std::min(text.find(',', start), text.size());
@@ -219,7 +243,7 @@ std::optional<TrainingJob> parseJob(const std::string &text,
     else
       object[key] = value;
   }
-  return parseJob(object, error);
+  return object;
 }
 
 bool TrainingJob::check(std::string &error) const {
@@ -254,7 +278,14 @@ bool TrainingJob::check(std::string &error) const {
         std::to_string(microBatches()) + " over " + stages;
     return false;
   }
+  if (keyValueHeads > heads) {
+    error = std::to_string(keyValueHeads) + " key-value heads for " +
+            std::to_string(heads) + " heads";
+    return false;
+  }
   return divides(hidden, "hidden features", heads, text("heads", heads)) &&
+         divides(heads, "heads", keyValueHeads ? keyValueHeads : 1,
+                 text("key-value-heads", keyValueHeads)) &&
          divides(heads, "heads", tp, text("tp", tp)) &&
          divides(layers, "layers", pp * interleave, stages) &&
          divides(batch, "sequences of a step", dp * microBatch,

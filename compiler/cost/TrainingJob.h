@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- TrainingJob.h - a training run to simulate -------------------------===//
 //
-// A GPT: `layers` of attention and a feed-forward network four times as wide,
-// an embedding table that is also the output projection. Described by
+// A GPT: `layers` of attention and a feed-forward network (four times as wide
+// unless it says otherwise), an embedding table that is also the output
+// projection unless `untied`. Described by
 //
 //   job   := entry (',' entry)*        entry := key '=' value | flag
 //
@@ -29,9 +30,13 @@ struct TrainingJob {
   enum class Recompute { None, Selective, Full };
 
   int64_t layers = 0, hidden = 0, heads = 0, sequence = 0, vocabulary = 0;
-  int64_t batch = 0;      ///< sequences of a step, all ranks
-  int64_t microBatch = 1; ///< sequences of a micro-batch
-  int64_t interleave = 1; ///< parts of the model on a pipeline stage
+  int64_t keyValueHeads = 0; ///< 0: as many as heads
+  int64_t feedForward = 0;   ///< width of the network, 0: 4 hidden
+  bool gated = false;        ///< it has a third matrix, for a gate
+  bool untied = false;       ///< the output projection is a weight of its own
+  int64_t batch = 0;         ///< sequences of a step, all ranks
+  int64_t microBatch = 1;    ///< sequences of a micro-batch
+  int64_t interleave = 1;    ///< parts of the model on a pipeline stage
   Recompute recompute = Recompute::None;
   bool sequenceParallel = false; ///< norms and dropout split over tp
   bool overlapGradients = false; ///< their reduction runs beside the backward
@@ -46,12 +51,19 @@ struct TrainingJob {
   int64_t ranks() const;
   /// Micro-batches of a step in one pipeline.
   int64_t microBatches() const;
-  /// 12 l h^2 + 13 l h + (V + s) h.
+  /// Width of the network, 4 h unless given.
+  int64_t network() const { return feedForward ? feedForward : 4 * hidden; }
+  /// Columns of keys and values together, 2 h unless there are fewer heads.
+  int64_t keyValueColumns() const;
+  /// Elements of a layer's matrices: 12 h^2 if all is as in a GPT.
+  double matrixElements() const;
+  /// l (matrices + 13 h) + (V + s) h; 12 l h^2 + 13 l h + (V + s) h of a GPT.
   double parameters() const;
-  /// Operations of a step without recomputation:
-  /// 72 B s l h^2 (1 + s / 6h + V / 12lh) (Narayanan et al. 2021).
+  /// Operations of a step without recomputation: 6 B s (l (matrices + 2 s h) +
+  /// V h), that is 72 B s l h^2 (1 + s / 6h + V / 12lh) of a GPT (Narayanan et
+  /// al. 2021).
   double flops() const;
-  /// The same with what full recomputation repeats: 96 B s l h^2 (...).
+  /// The same with what full recomputation repeats: a layer's pass once more.
   double flopsWithRecompute() const;
 
   /// Checks sizes against each other; false and `error` with the numbers.
@@ -60,6 +72,9 @@ struct TrainingJob {
 
 std::optional<TrainingJob> parseJob(const std::string &text,
                                     std::string &error);
+/// The text of a job as an object, keys not yet checked.
+std::optional<nlohmann::json> jobObject(const std::string &text,
+                                        std::string &error);
 std::optional<TrainingJob> parseJob(const nlohmann::json &object,
                                     std::string &error);
 /// "pp=8,dp=24,tp=8" of `job`; false and `error` if it is malformed.

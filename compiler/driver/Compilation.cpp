@@ -5,10 +5,12 @@
 #include "compiler/codegen/ProgramEmitter.h"
 #include "compiler/cost/Target.h"
 #include "compiler/driver/Budget.h"
+#include "compiler/driver/GraphReport.h"
 #include "compiler/driver/Pipelines.h"
 #include "compiler/driver/PlanReport.h"
 #include "compiler/driver/ResultJson.h"
 #include "compiler/frontend/onnx/import/OnnxImport.h"
+#include "compiler/plan/Pins.h"
 #include "compiler/training/Training.h"
 #include "dialects/mtp/MtpDialect.h"
 #include "dialects/spmd/SpmdDialect.h"
@@ -84,6 +86,7 @@ bool Compilation::importMlir() {
     return stages.fail(kBadInput, "input",
                        request.model + ": there is no func.func @main");
   nameInterface(main);
+  annotations = plan::countAnnotations(*module);
   return stages.gate("import", *module, kBadInput, "input");
 }
 
@@ -211,6 +214,14 @@ bool Compilation::plan() {
     return stages.fail(kUsage, "usage", "--mesh: " + error);
   if (isTyped(*module))
     return takeTypedModule(axes);
+  if (int64_t left = plan::countAnnotations(*module); left < annotations)
+    return stages.fail(
+        kBadInput, "plan",
+        std::to_string(annotations - left) + " of the " +
+            std::to_string(annotations) +
+            " layouts that the module is annotated with (mtp.pin, mtp.plan) "
+            "stand on ops that were simplified away; annotate what mtp-opt "
+            "--mtp-plan prints, or pin by name");
   FailureOr<plan::Plan> plan = failure();
   bool planned = stages.run(
       "plan",
@@ -387,6 +398,8 @@ bool Compilation::savePlan(const plan::Plan &plan) {
 
 bool Compilation::lower() {
   plan::predictCollectives(*module, train ? train->accumulate : 1);
+  if (request.explain)
+    result.explainJson["graph"] = reportGraph(*module);
   return stages.runPasses("partition", *module, addPartitionPasses) &&
          stages.runPasses("fuse", *module, addFusePasses);
 }
@@ -432,6 +445,7 @@ bool Compilation::emit() {
                   }) ||
       !stages.run("kernels", [&] { return emitKernels(kernels); }))
     return false;
+  reportProgram(result);
   std::string error;
   return stages.run("verify", [&] {
     return artifact.verify(error) ||

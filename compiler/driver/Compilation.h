@@ -58,6 +58,7 @@ private:
   mlir::MLIRContext context;
   StageRunner stages;
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  int64_t annotations = 0; ///< layouts that the model says, as it was read
 };
 
 } // namespace mtp

@@ -4,6 +4,7 @@
 
 #include "compiler/cost/Target.h"
 #include "compiler/training/OpMaker.h"
+#include "runtime/artifact/Footprint.h"
 
 using namespace mlir;
 using namespace mtp;
@@ -49,6 +50,18 @@ void mtp::reportPlan(const plan::Plan &plan, bool explain,
   result.explainJson = plan::explainJson(plan);
   if (explain)
     result.explain = plan::explainText(plan);
+}
+
+void mtp::reportProgram(CompileResult &result) {
+  Footprint bytes = footprintOf(result.artifact);
+  result.explainJson["model"] = result.artifact.model;
+  result.explainJson["memory"] = {{"parameters", bytes.parameters},
+                                  {"gradients", bytes.gradients},
+                                  {"optimizer", bytes.optimizer},
+                                  {"activations", bytes.activations},
+                                  {"workspace", bytes.workspace},
+                                  {"arena", bytes.arena},
+                                  {"total", bytes.total}};
 }
 
 json mtp::reportParameters(ModuleOp module) {

@@ -12,6 +12,9 @@ namespace mtp {
 /// Tables of weights and collectives, `plan` of the artifact, explanation.
 void reportPlan(const plan::Plan &plan, bool explain, CompileResult &result);
 
+/// What an explanation has of the program, which is emitted: `memory`.
+void reportProgram(CompileResult &result);
+
 /// `parameters` of --json: every initializer of the module, with the layout of
 /// its storage (of the first stored piece, if it is stored in several). Call it
 /// on the typed module, before it is partitioned.

@@ -192,6 +192,17 @@ static json opsJson(const std::vector<PlannedOp> &ops, const MeshShape &mesh) {
   return list;
 }
 
+static json partsJson(const std::vector<Part> &parts, bool isTime) {
+  json list = json::array();
+  for (const Part &part : parts)
+    list.push_back(
+        {{"kind", part.kind},
+         {"name", part.name},
+         {isTime ? "us" : "bytes",
+          isTime ? json(us(part.amount)) : json(part.amount)}});
+  return list;
+}
+
 json explainJson(const Plan &plan) {
   json result = {{"format", "mtp-explain"},
                  {"version", 1},
@@ -205,6 +216,9 @@ json explainJson(const Plan &plan) {
                  {"inputs", opsJson(plan.arguments, plan.mesh)},
                  {"ops", opsJson(plan.ops, plan.mesh)},
                  {"choices", choicesJson(plan)},
+                 {"contributions",
+                  {{"time", partsJson(timeParts(plan), true)},
+                   {"memory", partsJson(weightParts(plan), false)}}},
                  {"weights", json::array()},
                  {"collectives", json::array()},
                  {"whole", json::array()}};

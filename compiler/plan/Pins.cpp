@@ -13,9 +13,12 @@ namespace mtp::plan {
 static constexpr StringLiteral kPin = "mtp.pin", kPlan = "mtp.plan",
                                kPlanMesh = "mtp.plan_mesh";
 
-/// Axes (finest) that the layout text names.
+/// Axes (finest) that the layout text names; all if it is empty, the text of a
+/// value that is invariant.
 static SmallVector<int, 4> namedAxes(StringRef text, const MeshShape &mesh) {
   SmallVector<int, 4> named;
+  if (text.trim().empty())
+    return llvm::to_vector<4>(llvm::seq(mesh.size()));
   int depth = 0;
   size_t start = 0;
   for (size_t i = 0; i <= text.size(); ++i) {
@@ -363,6 +366,19 @@ void annotatePlan(ModuleOp module, const Plan &plan) {
     entries.push_back(entry("results", planned.results));
     op.setAttr(kPlan, builder.getDictionaryAttr(entries));
   }
+}
+
+int64_t countAnnotations(ModuleOp module) {
+  int64_t count = 0;
+  auto function = module.lookupSymbol<func::FuncOp>("main");
+  if (!function)
+    return 0;
+  for (StringRef name : {kPin, kPlan}) {
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      count += function.getArgAttr(i, name) != nullptr;
+    function.walk([&](Operation *op) { count += op->hasAttr(name); });
+  }
+  return count;
 }
 
 void removeAnnotations(ModuleOp module) {

@@ -64,7 +64,9 @@ std::optional<Strategy> strategyOf(mlir::Operation *op,
 
 /// Writes the plan as attributes `mtp.plan`, and its mesh on the module.
 void annotatePlan(mlir::ModuleOp module, const Plan &plan);
-/// Removes all attributes that say layouts.
+/// Attributes of @main, its ops and arguments that say layouts.
+int64_t countAnnotations(mlir::ModuleOp module);
+/// Removes them.
 void removeAnnotations(mlir::ModuleOp module);
 
 /// "dp=2,tp=4".

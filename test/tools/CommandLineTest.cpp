@@ -163,8 +163,14 @@ TEST(CommandLine, SimulatorAndCalibrationRunNoModel) {
   EXPECT_EQ(parsed.options.predict.calibrateTo, "a/b.json");
   expectRefusal(2, "needs --cluster", {"--simulate", "--job", "layers=1"});
   expectRefusal(2, "needs --job", {"--simulate", "--cluster", "h100"});
-  expectRefusal(2, "not read yet",
-                {"m.onnx", "--simulate", "--cluster", "h100", "--job", "x"});
+  parsed = parse(Tool::Run, {"m.onnx", "--simulate", "--cluster", "h100",
+                             "--job", "batch=8", "--dim", "seq=128"});
+  ASSERT_TRUE(parsed.ok);
+  EXPECT_EQ(parsed.options.compile.model, "m.onnx");
+  ASSERT_EQ(parsed.options.dims.size(), 1u);
+  expectRefusal(
+      2, "--dim has no meaning",
+      {"--simulate", "--cluster", "h100", "--job", "x", "--dim", "seq=128"});
   expectRefusal(2, "runs no model", {"m.onnx", "--calibrate"});
   expectRefusal(2, "--seed has no meaning", {"--calibrate", "--seed", "1"});
   expectRefusal(2, "option of --simulate", {"m.onnx", "--cluster", "h100"});
@@ -172,8 +178,7 @@ TEST(CommandLine, SimulatorAndCalibrationRunNoModel) {
 }
 
 TEST(CommandLine, WhatIsNotInThisBuildIsExit6) {
-  for (const char *flag :
-       {"--save", "--load", "--report", "--trace", "--launch"})
+  for (const char *flag : {"--save", "--load", "--trace", "--launch"})
     expectRefusal(6, std::string(flag) + ": not in this build",
                   {"m.onnx", flag, "1"});
   expectRefusal(6, "--comm mpi", {"m.onnx", "--comm", "mpi"});

@@ -121,6 +121,11 @@ static void addCompileOptions(CLI::App &app, Tool tool, Options &options,
                  "Write the explanation as JSON")
       ->type_name("FILE")
       ->group(group);
+  app.add_option("--explain-against", options.explainAgainst,
+                 "Say how the plan differs from that of another run: what "
+                 "--explain-json or --save-plan wrote")
+      ->type_name("FILE")
+      ->group(group);
   app.add_option("--dump-dir", request.dumpDir,
                  "Write the program after every stage: 00-import.mlir, ...")
       ->type_name("DIR")
@@ -215,6 +220,11 @@ static void addRunOptions(CLI::App &app, Options &options, RawOptions &raw) {
 }
 
 static void addOtherOptions(CLI::App &app, Tool tool, Options &options) {
+  app.add_option("--report", options.report,
+                 "Write the plan as one page to look at: the model with its "
+                 "layouts, collectives, memory over time")
+      ->type_name("FILE.html")
+      ->group("Measure");
   app.add_option("--json", options.json,
                  "Write everything measured as JSON, also on failure")
       ->type_name("FILE")
@@ -477,8 +487,11 @@ bool mtp::parseCommandLine(Tool tool, int argc, const char *const *argv,
       std::string wrong = finishPredictOptions(app, options.predict);
       if (!wrong.empty())
         refuse(wrong);
-      if (options.predict.wanted())
+      if (options.predict.wanted()) {
+        finishDims(options, raw);
+        options.compile.model = options.model;
         return true;
+      }
     }
     finishCompile(options, raw);
     if (run)

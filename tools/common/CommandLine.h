@@ -33,7 +33,12 @@ struct Options {
   CompileRequest compile;
   /// --dim NAME=N[,N...], in the order given.
   std::vector<std::pair<std::string, std::vector<int64_t>>> dims;
-  std::string explainJson;
+  std::string explainJson, explainAgainst, report;
+  /// The compiler is to say why, for one of the options above.
+  bool wantsReasons() const {
+    return compile.explain || !explainJson.empty() || !explainAgainst.empty() ||
+           !report.empty();
+  }
 
   SessionOptions session;
 

@@ -21,7 +21,6 @@ struct LaterOption {
 static const LaterOption laterOptions[] = {
     {"--gpu-arch", "sm_XX", "Compile for this GPU architecture", true},
     {"--launch", "N", "Start N processes (MPI)", false},
-    {"--report", "FILE.html", "Write a report to read", false},
     {"--trace", "FILE", "Write a Perfetto trace", false},
     {"--save", "DIR", "Write a checkpoint", false},
     {"--load", "DIR", "Start from a checkpoint", false},

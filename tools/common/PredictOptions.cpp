@@ -25,7 +25,7 @@ void mtp::addPredictOptions(CLI::App &app, PredictOptions &options) {
   app.add_flag("--simulate", options.simulate,
                "Predict the step time and memory of a training run on a "
                "cluster; needs --cluster and --job, takes --mesh with the axes "
-               "pp, dp, tp")
+               "pp, dp, tp; sizes of a MODEL that is given are read from it")
       ->group(group);
   app.add_option("--cluster", options.cluster,
                  "Cluster file, or the name of one that ships: a100-hdr8, "
@@ -56,14 +56,12 @@ std::string mtp::finishPredictOptions(const CLI::App &app,
   std::string what = options.simulate ? "--simulate" : "--calibrate";
   if (options.simulate && options.calibrate)
     return "--simulate and --calibrate are two runs";
-  if (app.count("MODEL"))
-    return options.simulate
-               ? "--simulate takes sizes by --job; those of a model file are "
-                 "not read yet"
-               : "--calibrate runs no model";
+  if (app.count("MODEL") && !options.simulate)
+    return "--calibrate runs no model";
   std::vector<std::string> allowed = {what, "--json", "--quiet", "--verbose"};
   if (options.simulate)
-    allowed.insert(allowed.end(), {"--cluster", "--job", "--mesh"});
+    allowed.insert(allowed.end(),
+                   {"MODEL", "--dim", "--cluster", "--job", "--mesh"});
   for (const CLI::Option *option : app.get_options())
     if (option->count() && std::find(allowed.begin(), allowed.end(),
                                      option->get_name()) == allowed.end())
@@ -72,5 +70,7 @@ std::string mtp::finishPredictOptions(const CLI::App &app,
     for (const char *name : {"--cluster", "--job"})
       if (!app.count(name))
         return std::string("--simulate needs ") + name;
+  if (app.count("--dim") && !app.count("MODEL"))
+    return "--dim has no meaning without a model";
   return "";
 }

@@ -8,6 +8,7 @@
 #include "tools/common/PlanTable.h"
 #include "tools/common/Terminal.h"
 #include "tools/common/Text.h"
+#include "tools/report/ReportPage.h"
 
 #include <cstdio>
 
@@ -24,8 +25,7 @@ static bool compileOne(const Options &options, CompilerLibrary &compiler,
                        CompileResult &result, Report &report, Error &error) {
   CompileRequest request = options.compile;
   request.dims = dims;
-  // --explain-json needs the reasons as well.
-  request.explain |= !options.explainJson.empty();
+  request.explain = options.wantsReasons();
   return compileModel(tool, options, compiler, request, result, report, error);
 }
 
@@ -66,6 +66,8 @@ static bool compileArtifact(const Options &options, Report &report,
     return false;
   std::string bytes = serializeArtifacts(artifacts);
   if (!deliverExplanation(options, first, error) ||
+      !report::deliverReports(options, artifacts[0], first.explainJson,
+                              error) ||
       !writeFileAtomically(options.artifactFile, bytes, error))
     return false;
   if (!options.quiet)

@@ -9,6 +9,7 @@
 #include "tools/common/Terminal.h"
 #include "tools/common/Text.h"
 #include "tools/mtp-run/Inputs.h"
+#include "tools/report/ReportPage.h"
 
 #include <algorithm>
 
@@ -18,8 +19,7 @@ static const char *const tool = "mtp-run";
 
 bool RunCommand::explainOnly() const {
   return !options.hasData() &&
-         (options.compile.explain || !options.explainJson.empty() ||
-          !options.compile.savePlan.empty());
+         (options.wantsReasons() || !options.compile.savePlan.empty());
 }
 
 bool RunCommand::interrupted(Error &error) const {
@@ -56,6 +56,8 @@ bool RunCommand::obtainArtifact(Error &error) {
   if (options.isArtifact ? !loadArtifact(error) : !compile(error))
     return false;
   report.addArtifact(artifact);
+  if (!report::deliverReports(options, artifact, compiled.explainJson, error))
+    return false;
   planText = planTable(artifact, options.isArtifact ? nullptr : &compiled);
   return true;
 }
@@ -98,7 +100,7 @@ bool RunCommand::compile(Error &error) {
     if (values.size() == 1 || inputs.empty())
       request.dims[name] = values[0];
   CompileRequest asked = request;
-  asked.explain |= !options.explainJson.empty();
+  asked.explain = options.wantsReasons();
   if (!compileModel(tool, options, compiler, asked, compiled, report, error) ||
       !deliverExplanation(options, compiled, error))
     return false;

@@ -4,8 +4,10 @@
 
 #include "compiler/cost/Simulator.h"
 #include "runtime/io/Npz.h"
+#include "tools/common/Compile.h"
 #include "tools/common/Table.h"
 #include "tools/common/Text.h"
+#include "tools/mtp-run/ModelSizes.h"
 
 #include <filesystem>
 
@@ -38,25 +40,64 @@ static std::optional<plan::Cluster> findCluster(const std::string &name,
   return std::nullopt;
 }
 
-static std::optional<plan::TrainingJob>
-readJob(const Options &options, std::string &reason, Error &error) {
+/// What --job says, as an object.
+static std::optional<nlohmann::json>
+readJobText(const std::string &text, std::string &reason, Error &error) {
+  if (text.size() <= 5 || text.compare(text.size() - 5, 5, ".json") != 0)
+    return plan::jobObject(text, reason);
+  std::string bytes;
+  if (!readFile(text, bytes, error))
+    return std::nullopt;
+  nlohmann::json object = nlohmann::json::parse(bytes, nullptr, false);
+  if (object.is_object())
+    return object;
+  reason = "it is no JSON object";
+  return std::nullopt;
+}
+
+/// Sizes of the model: its graph on one rank.
+static std::optional<nlohmann::json> readModel(const Options &options,
+                                               Report &report, Error &error) {
+  CompilerLibrary compiler;
+  CompileResult compiled;
+  CompileRequest request = options.compile;
+  request.mesh = "tp=1";
+  request.randomInputs = true; // dims that --dim doesn't give have defaults
+  request.explain = true;
+  for (const auto &[name, values] : options.dims)
+    request.dims[name] = values[0];
+  if (!compileModel("mtp-run", options, compiler, request, compiled, report,
+                    error))
+    return std::nullopt;
+  std::string reason;
+  auto sizes = sizesOfModel(compiled.explainJson["graph"], reason);
+  if (!sizes)
+    error = {kBadInput, "input", options.model + ": " + reason, {}};
+  return sizes;
+}
+
+/// The job; what --job says goes before what the model has.
+static std::optional<plan::TrainingJob> readJob(const Options &options,
+                                                Report &report,
+                                                std::string &reason,
+                                                Error &error) {
   const std::string &text = options.predict.job;
+  auto given = readJobText(text, reason, error);
   std::optional<plan::TrainingJob> job;
-  if (text.size() > 5 && text.compare(text.size() - 5, 5, ".json") == 0) {
-    std::string bytes;
-    if (!readFile(text, bytes, error))
-      return std::nullopt;
-    nlohmann::json object = nlohmann::json::parse(bytes, nullptr, false);
-    reason = "it is no JSON";
-    if (!object.is_discarded())
-      job = plan::parseJob(object, reason);
-    if (!job)
-      reason = text + ": " + reason;
-  } else {
-    job = plan::parseJob(text, reason);
-    if (!job)
-      reason = "--job: " + reason;
+  if (given) {
+    nlohmann::json object = nlohmann::json::object();
+    if (!options.model.empty()) {
+      auto sizes = readModel(options, report, error);
+      if (!sizes)
+        return std::nullopt;
+      object = *sizes;
+    }
+    object.update(*given);
+    job = plan::parseJob(object, reason);
   }
+  if (!job)
+    reason = (text.find(".json") == std::string::npos ? "--job" : text) + ": " +
+             reason;
   return job;
 }
 
@@ -92,6 +133,16 @@ static nlohmann::json toJson(const plan::Simulation &s,
           {"model_flops_utilization", s.flopsPerRank / cluster.flopsPerSecond},
           {"hardware_flops_utilization",
            s.hardwareFlopsPerRank / cluster.flopsPerSecond}};
+}
+
+/// What was read from a model.
+static void printSizes(const plan::TrainingJob &job) {
+  printf("Layers: %ld, %ld wide, %ld heads of which %ld of keys and values, "
+         "network of %ld%s; vocabulary %ld, %ld tokens\n",
+         long(job.layers), long(job.hidden), long(job.heads),
+         long(job.keyValueHeads ? job.keyValueHeads : job.heads),
+         long(job.network()), job.gated ? " with a gate" : "",
+         long(job.vocabulary), long(job.sequence));
 }
 
 static void print(const plan::Simulation &s, const plan::TrainingJob &job,
@@ -142,7 +193,7 @@ bool mtp::simulateCommand(const Options &options, Report &report,
   auto cluster = findCluster(options.predict.cluster, reason);
   if (!cluster)
     return refuse(kBadInput, reason);
-  auto job = readJob(options, reason, error);
+  auto job = readJob(options, report, reason, error);
   if (!job)
     return error ? false : refuse(kUsage, reason);
   std::string mesh = options.compile.mesh;
@@ -164,6 +215,8 @@ bool mtp::simulateCommand(const Options &options, Report &report,
   plan::Simulation result = plan::simulate(*cluster, *job);
   report.add("mesh", mesh);
   report.add("simulation", toJson(result, *job, *cluster));
+  if (!options.quiet && !options.model.empty())
+    printSizes(*job);
   if (!options.quiet)
     print(result, *job, *cluster, mesh);
   if (cluster->memoryBytes && result.memory.total() > cluster->memoryBytes) {
