@@ -37,6 +37,8 @@ void populateProductPatterns(mlir::RewritePatternSet &patterns);
 void populateElementwisePatterns(mlir::RewritePatternSet &patterns);
 /// What is done to a weight after it is loaded becomes part of its recipe.
 void populateParameterPatterns(mlir::RewritePatternSet &patterns);
+/// Lookups of everything in order.
+void populateIndexPatterns(mlir::RewritePatternSet &patterns);
 /// Slices move up to the weights: fused weights split by meaning.
 void populateSlicePatterns(mlir::RewritePatternSet &patterns);
 

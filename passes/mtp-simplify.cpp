@@ -27,6 +27,7 @@ class MtpSimplify : public mtp::impl::MtpSimplifyBase<MtpSimplify> {
     mtp::populateElementwisePatterns(set);
     mtp::populateParameterPatterns(set);
     mtp::populateSlicePatterns(set);
+    mtp::populateIndexPatterns(set);
     patterns = std::move(set);
     return success();
   }
