@@ -160,16 +160,20 @@ public:
         failed(only.add(module, "--train-only", options.trainOnly)))
       return failure();
     llvm::StringMap<plan::Trainability> all = plan::findTrainable(function);
+    llvm::MapVector<StringRef, SmallVector<StringRef>> namesOf;
+    for (auto initializer : module.getOps<InitializerOp>())
+      namesOf[parameterOf(initializer)].push_back(initializer.getSymName());
+    for (auto &[parameter, its] : namesOf)
+      if (auto found = all.find(parameter);
+          found != all.end() && found->second.trainable)
+        restrict(its, found->second, freeze, only);
     for (auto initializer : module.getOps<InitializerOp>()) {
-      plan::Trainability state = all.lookup(initializer.getSymName());
-      if (auto tied = initializer->getAttrOfType<StringAttr>(names::tiedTo)) {
-        state = all.lookup(tied.getValue());
-        state.reason = "is '" + tied.getValue().str() + "' under another name";
-      } else if (!all.count(initializer.getSymName())) {
+      StringRef parameter = parameterOf(initializer);
+      plan::Trainability state = all.lookup(parameter);
+      if (parameter != initializer.getSymName())
+        state.reason = "is '" + parameter.str() + "' under another name";
+      else if (!all.count(parameter))
         state.reason = "nothing reads it";
-      }
-      if (state.trainable)
-        restrict(initializer, state, freeze, only);
       if (state.trainable)
         initializer.setTrainable(true);
       initializer->setAttr(names::reason, builder.getStringAttr(state.reason));
@@ -197,11 +201,22 @@ public:
   }
 
 private:
-  static void restrict(InitializerOp initializer, plan::Trainability &state,
+  /// The initializer that stands for `initializer` and those tied to it.
+  StringRef parameterOf(InitializerOp initializer) {
+    while (auto tied = initializer->getAttrOfType<StringAttr>(names::tiedTo))
+      initializer = module.lookupSymbol<InitializerOp>(tied.getValue());
+    return initializer.getSymName();
+  }
+
+  /// A parameter of several names is meant by each of them.
+  static void restrict(ArrayRef<StringRef> its, plan::Trainability &state,
                        Globs &freeze, Globs &only) {
-    StringRef name = initializer.getSymName();
-    bool chosen = only.empty() || only.matches(name);
-    if (freeze.matches(name))
+    bool chosen = only.empty(), frozen = false;
+    for (StringRef name : its) {
+      chosen |= only.matches(name);
+      frozen |= freeze.matches(name);
+    }
+    if (frozen)
       state = {false, "is frozen (--freeze)"};
     else if (!chosen)
       state = {false, "is not among those that --train-only names"};

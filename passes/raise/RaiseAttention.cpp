@@ -251,7 +251,10 @@ private:
     Type element = typeOf(op.getResult()).getElementType();
     auto resultType = RankedTensorType::get(
         {q[0], q[1], q[2], typeOf(value).getDimSize(3)}, element);
-    auto rowType = RankedTensorType::get({q[0], q[1], q[2]}, element);
+    // Logarithms of sums stay in f32: gradients exponentiate them.
+    auto rowType = RankedTensorType::get(
+        {q[0], q[1], q[2]},
+        element.getIntOrFloatBitWidth() < 32 ? rewriter.getF32Type() : element);
     auto attention = AttentionOp::create(
         rewriter, loc, resultType, rowType, query, key, value, mask->mask,
         Value(), rewriter.getF64FloatAttr(scores.scale),

@@ -301,6 +301,7 @@ def refusals(runner, folder):
         (inputs, LOSS, ["--tie", "model.transformer.wte.weight,model.transformer.wpe.weight"], 1, "must have one type"),
         (inputs, LOSS, ["--zero", "1", "--mesh", "tp=2"], 1, "dp"),
         (inputs, LOSS, ["--data", "absent*.npz"], 1, "matches no file"),
+        (inputs, LOSS, ["--dump-input-grads", folder / "none.npz"], 1, "no input has a gradient"),
         (inputs, "hinge:a=b", [], 2, "hinge"),
     ]
     for given, loss, flags, code, words in cases:
@@ -343,6 +344,12 @@ def copies_are_named(runner, folder):
     entry = next(p for p in tied.report["parameters"] if p["name"] == second)
     if entry["tied_to"] != first:
         raise Failure(f"tied_to is {entry['tied_to']}")
+    # Each name means the parameter.
+    tie = ["--tie", f"{first},{second}:transposed"]
+    only = runner.train(model, inputs, LOSS, [*tie, "--train-only", second])
+    frozen = runner.train(model, inputs, LOSS, [*tie, "--freeze", second])
+    if set(only.gradients) != {first} or {first, second} & set(frozen.gradients):
+        raise Failure(f"trained: {sorted(only.gradients)}, {sorted(frozen.gradients)}")
     # The file of parameters has both, so that it replaces the initializers of the model.
     for mesh in (["--mesh", "tp=2"], ["--mesh", "dp=2", "--zero", "3"]):
         got = runner.train(model, inputs, LOSS, ["--tie", f"{first},{second}:transposed", "--check", "--steps", "3", *mesh],

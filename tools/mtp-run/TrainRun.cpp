@@ -30,6 +30,13 @@ void RunCommand::describeBatch(CompileRequest &request) const {
     request.train->labelType = DType::I32;
 }
 
+static bool hasInputGradients(const Entry &entry) {
+  return std::any_of(entry.outputs.begin(), entry.outputs.end(),
+                     [](const Output &output) {
+                       return output.name.rfind(kInputGradient, 0) == 0;
+                     });
+}
+
 bool RunCommand::train(Error &error) {
   if (!startSession(error) || !readFacts(session->artifact(), facts, error))
     return false;
@@ -51,6 +58,14 @@ bool RunCommand::train(Error &error) {
     return false;
   }
   entry = &session->artifact().entries[0];
+  if (!training.dumpInputGrads.empty() && !hasInputGradients(*entry)) {
+    error = {kBadInput,
+             "input",
+             "--dump-input-grads: no input has a gradient; those of " +
+                 options.model + " hold integers",
+             {}};
+    return false;
+  }
   if (options.randomSeed)
     addRandomBatch();
   Trainer trainer(*session, facts, training, training.steps,

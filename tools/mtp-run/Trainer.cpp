@@ -121,7 +121,7 @@ bool Trainer::runEntry(const std::string &name, int64_t micro, TensorMap inputs,
 }
 
 void Trainer::takeOutputs(TensorMap &results) {
-  static const std::string prefix = "mtp.input_gradient:";
+  const std::string prefix = kInputGradient;
   for (auto &[name, tensor] : results) {
     if (name == "mtp.loss")
       loss += tensor.valueAt(0);

@@ -9,6 +9,9 @@
 
 namespace mtp {
 
+/// Outputs of this prefix are gradients of inputs.
+inline constexpr const char *kInputGradient = "mtp.input_gradient:";
+
 /// Feeds a session step by step. Computes what changes from step to step: the
 /// learning rate, the bias corrections, the number of labels.
 class Trainer {

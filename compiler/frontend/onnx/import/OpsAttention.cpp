@@ -191,9 +191,13 @@ void attention(NodeContext &n) {
     return n.out(0, flat ? mergeHeads(n, result) : result);
   }
   Shape resultShape{shapeOf(q)[0], shapeOf(q)[1], queries, shapeOf(v)[3]};
+  // Logarithms of sums stay in f32: gradients exponentiate them.
+  Type logarithm = elementOf(q).getIntOrFloatBitWidth() < 32
+                       ? e.b().getF32Type()
+                       : elementOf(q);
   auto op = AttentionOp::create(
       e.b(), e.loc, e.type(resultShape, elementOf(q)),
-      e.type({resultShape[0], resultShape[1], queries}, elementOf(q)), q, k, v,
+      e.type({resultShape[0], resultShape[1], queries}, logarithm), q, k, v,
       mask, Value(), e.b().getF64FloatAttr(scale),
       causal ? e.b().getUnitAttr() : UnitAttr(),
       e.b().getI64IntegerAttr(causal ? past : 0),
