@@ -47,6 +47,13 @@ void mtp::reportPlan(const plan::Plan &plan, bool explain,
                           {"megatron_us", known(plan.megatron)},
                           {"solve_ms", plan.solveMs},
                           {"costs", plan::targetText()}};
+  if (!plan.method.empty())
+    result.artifact.plan["certificate"] = {
+        {"method", plan.method},
+        {"bound_us", known(plan.lowerBound)},
+        {"cost_us", known(plan.cost)},
+        {"gap_us", known(plan.cost - plan.lowerBound)},
+        {"proven", plan.lowerBound == plan.cost}};
   result.explainJson = plan::explainJson(plan);
   if (explain)
     result.explain = plan::explainText(plan);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- ChoosePlan.cpp - the cheapest plan, random plans -------------------===//
 #include "compiler/cost/Target.h"
+#include "compiler/plan/Bounded.h"
 #include "compiler/plan/Explain.h"
 #include "compiler/plan/Pins.h"
 
@@ -70,20 +71,31 @@ public:
     openSpace(space, pins);
     Model model(function, space, conversions, options.objective);
     constexpr int mostStrategies = 128;
-    if (!mustFind && model.mostStrategies() > mostStrategies)
+    bool isLarge = !mustFind && model.mostStrategies() > mostStrategies;
+    if (isLarge && isJoint)
       return std::optional<Plan>();
     for (const Pin &pin : pins.layouts)
       if (failed(restrictTo(model, pin, mesh, /*quiet=*/!mustFind)))
         return mustFind ? FailureOr<std::optional<Plan>>(failure())
                         : std::optional<Plan>();
-    model.build();
     SolverOptions limits;
     limits.tableLimit = int64_t(1) << 25;
     limits.workLimit = int64_t(1) << (mustFind ? 30 : 28);
     limits.prune = true;
+    if (isLarge)
+      return runBounded(space, model, limits);
+    std::optional<Model> unbuilt;
+    if (!isJoint && freedom != Freedom::Roles)
+      unbuilt.emplace(model);
+    model.build();
     Problem problem = model.problem();
     Solver solver(problem, limits);
     auto assignment = solver.solve();
+    if (!assignment && unbuilt && solver.error().kind == SolverError::TooWide) {
+      auto bounded = runBounded(space, *unbuilt, limits);
+      if (failed(bounded) || *bounded)
+        return bounded;
+    }
     // Last resort: the ops that depend on each other most keep their cheapest
     // strategy, one after the other, until the rest can be solved exactly.
     bool fixed = false;
@@ -105,13 +117,12 @@ public:
     plan.width = solver.width();
     if (failed(describe(function, plan, conversions)))
       return failure();
-    plan.lowerBound =
-        std::min(plan.cost, solver.optimum() % kPenalty %
-                                (space.isSequenceParallel() ? kSequencePenalty
-                                                            : kPenalty));
+    plan.lowerBound = std::min(plan.cost, solver.optimum() % penaltyOf(space));
     plan.megatron = plan.cost;
+    plan.method = "elimination";
     if (fixed) {
       plan.lowerBound = 0;
+      plan.method = "elimination of a part";
       plan.notes.push_back(
           "too many ops depend on each other for an exact search; some were "
           "decided alone");
@@ -123,6 +134,33 @@ public:
       bool complete = all.solve().has_value();
       explain(function, model, complete ? all : solver, !complete, conversions,
               plan);
+    }
+    return std::optional<Plan>(std::move(plan));
+  }
+
+  /// The same where the model is too large to be built: Bounded.h.
+  FailureOr<std::optional<Plan>> runBounded(const Space &space, Model &model,
+                                            const SolverOptions &limits) {
+    auto found = solveBounded(model, limits);
+    // A bound that lacks penalties says nothing of time.
+    Time penalty = penaltyOf(space);
+    if (found &&
+        (!found->model || found->bound / penalty == found->cost / penalty))
+      spaceBound = found->bound % penalty;
+    if (!found || !found->model)
+      return std::optional<Plan>();
+    Plan plan = found->model->decode(found->assignment);
+    plan.width = found->width;
+    if (failed(describe(function, plan, conversions)))
+      return failure();
+    plan.lowerBound = std::min(plan.cost, spaceBound);
+    plan.megatron = plan.cost;
+    plan.method = "elimination within bounds";
+    if (options.explain) {
+      Solver kept(found->model->problem(), limits);
+      if (kept.solve())
+        explain(function, *found->model, kept, /*pruned=*/true, conversions,
+                plan);
     }
     return std::optional<Plan>(std::move(plan));
   }
@@ -157,6 +195,7 @@ public:
     }
     (void)describe(function, plan, conversions); // no conversion can fail
     plan.lowerBound = plan.megatron = plan.cost;
+    plan.method = "everything replicated";
     return plan;
   }
 
@@ -165,10 +204,17 @@ public:
   }
   bool isPinned() const { return !pins.empty(); }
 
+  /// No plan of the space of all layouts takes less; 0 if that is not known.
+  Time boundOfSpace() const { return spaceBound; }
+
   /// The parts of each axis that the user named.
   std::vector<AxisGroup> axisGroups() const { return groupsOf(mesh); }
 
 private:
+  static Time penaltyOf(const Space &space) {
+    return space.isSequenceParallel() ? kSequencePenalty : kPenalty;
+  }
+
   /// Of `variables`, the one with most legal strategies keeps the cheapest.
   /// False if all are fixed already.
   static bool fixWidest(Problem &problem, ArrayRef<int> variables) {
@@ -198,15 +244,17 @@ private:
   MeshShape mesh;
   Conversions conversions;
   Pins pins;
+  Time spaceBound = 0;
 };
 } // namespace
 
 /// Under the objective `time` the space is everything. Where that is too large
-/// to search exactly (three axes; layers that share weights on two), it is the
-/// best of smaller spaces: the strategies of the parallel objective, and for
-/// each set of axes all strategies that use the set as one axis. So no plan is
-/// dearer than that of the parallel objective or than everything replicated.
-/// The plan says so, and then has no lower bound but zero.
+/// to be searched to the end (many layers on three axes; layers that share
+/// weights on two), the plan is the best of what was found there and in smaller
+/// spaces: the strategies of the parallel objective, and for each set of axes
+/// all strategies that use the set as one axis. So no plan is dearer than that
+/// of the parallel objective or than everything replicated. The plan says so,
+/// with the bound that is proven.
 FailureOr<Plan> choosePlan(ModuleOp module,
                            ArrayRef<std::pair<std::string, int64_t>> axes,
                            const PlanOptions &options) {
@@ -222,6 +270,13 @@ FailureOr<Plan> choosePlan(ModuleOp module,
   auto found = isTime ? planner.run(Freedom::All, /*mustFind=*/false)
                       : FailureOr<std::optional<Plan>>(std::optional<Plan>());
   bool complete = !isTime || (succeeded(found) && *found);
+  std::optional<Plan> open; // found, but not proven
+  if (complete && isTime && (*found)->lowerBound < (*found)->cost &&
+      planner.boundOfSpace()) {
+    open = std::move(*found);
+    found = std::optional<Plan>();
+    complete = false;
+  }
   if (succeeded(found) && !*found)
     found = planner.run(options.sequenceParallel ? Freedom::Sequence
                                                  : Freedom::Roles,
@@ -230,6 +285,8 @@ FailureOr<Plan> choosePlan(ModuleOp module,
     return failure();
   Plan plan = std::move(**found);
   if (!complete) {
+    if (open && open->cost < plan.cost)
+      plan = std::move(*open);
     std::vector<AxisGroup> groups = planner.axisGroups();
     for (unsigned set = 1; set < (1u << std::min<size_t>(groups.size(), 4));
          ++set) {
@@ -245,11 +302,12 @@ FailureOr<Plan> choosePlan(ModuleOp module,
     }
     if (!planner.isPinned() && plan.cost > plan.allReplicated)
       plan = planner.replicated();
-    plan.lowerBound = 0;
-    plan.notes.push_back(
-        "the space of all layouts is too large for an exact search; this is "
-        "the "
-        "best plan that uses the axes alike or by their roles");
+    plan.lowerBound = std::min(plan.cost, planner.boundOfSpace());
+    plan.method = "best of several spaces";
+    if (plan.lowerBound < plan.cost)
+      plan.notes.push_back(
+          "the space of all layouts is too large for an exact search; this is "
+          "the best plan found");
   }
   plan.axes.assign(axes.begin(), axes.end());
   plan.solveMs = std::chrono::duration<double, std::milli>(

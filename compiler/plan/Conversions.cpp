@@ -137,6 +137,7 @@ public:
         machine(machine) {}
 
   const ConversionPath &path(const Layout &from, const Layout &to);
+  Time cost(const Layout &from, const Layout &to);
 
 private:
   /// One op, small: there are many. stepOf() has the rest.
@@ -174,6 +175,7 @@ private:
                std::optional<Transfer> backward, Layout result);
   ConversionStep stepOf(int node, const Edge &edge) const;
   Search &settle(int from, int to);
+  int endOf(int source, const Layout &to);
 
   TensorInfo tensor;
   ConversionUnits units;
@@ -399,15 +401,10 @@ ConversionGraph::Search &ConversionGraph::settle(int from, int to) {
   return search;
 }
 
-const ConversionPath &ConversionGraph::path(const Layout &from,
-                                            const Layout &to) {
-  int source = nodeOf(from), target = nodeOf(to);
-  auto [it, isNew] = paths.try_emplace({source, target});
-  ConversionPath &path = it->second;
-  if (!isNew)
-    return path;
-  // Without a cotangent, invariant serves as replicated.
-  SmallVector<int, 4> targets{target};
+/// The node in which the cheapest way to `to` ends, or -1. Without a cotangent,
+/// invariant serves as replicated.
+int ConversionGraph::endOf(int source, const Layout &to) {
+  SmallVector<int, 4> targets{nodeOf(to)};
   for (size_t axis = 0; axis < to.states.size() && !tensor.cotangent; ++axis)
     if (to.states[axis].kind == Kind::R)
       for (size_t i = 0, count = targets.size(); i < count; ++i) {
@@ -415,21 +412,38 @@ const ConversionPath &ConversionGraph::path(const Layout &from,
         other.setKind(int(axis), Kind::I);
         targets.push_back(nodeOf(other));
       }
-  path.cost = kIllegal;
-  int best = -1, bestSteps = 0;
+  int best = -1;
+  std::pair<Time, int> least;
   for (int candidate : targets) {
     Search::Label label = settle(source, candidate).labels[candidate];
-    if (label.settled && (best < 0 || std::pair(label.cost, label.steps) <
-                                          std::pair(path.cost, bestSteps))) {
-      path.cost = label.cost;
-      bestSteps = label.steps;
+    if (label.settled &&
+        (best < 0 || std::pair(label.cost, label.steps) < least)) {
+      least = {label.cost, label.steps};
       best = candidate;
     }
   }
-  if (best < 0)
+  return best;
+}
+
+Time ConversionGraph::cost(const Layout &from, const Layout &to) {
+  int source = nodeOf(from), end = endOf(source, to);
+  return end < 0 ? kIllegal : searches[source].labels[end].cost;
+}
+
+const ConversionPath &ConversionGraph::path(const Layout &from,
+                                            const Layout &to) {
+  int source = nodeOf(from);
+  auto [it, isNew] = paths.try_emplace({source, nodeOf(to)});
+  ConversionPath &path = it->second;
+  if (!isNew)
+    return path;
+  path.cost = kIllegal;
+  int end = endOf(source, to);
+  if (end < 0)
     return path;
   Search &search = searches[source];
-  for (int at = best; at != source; at = search.labels[at].before) {
+  path.cost = search.labels[end].cost;
+  for (int at = end; at != source; at = search.labels[at].before) {
     int before = search.labels[at].before;
     path.steps.push_back(
         stepOf(before, nodes[before].edges[search.labels[at].edge]));
@@ -480,7 +494,7 @@ ConversionPath Conversions::pathBetween(const TensorInfo &tensor,
 
 Time Conversions::cost(const TensorInfo &tensor, const Layout &from,
                        const Layout &to) {
-  return from == to ? 0 : graphOf(tensor, from, to).path(from, to).cost;
+  return from == to ? 0 : graphOf(tensor, from, to).cost(from, to);
 }
 
 } // namespace mtp::plan

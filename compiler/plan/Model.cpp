@@ -407,9 +407,16 @@ void Model::addCopy(ValueModel &value) {
       continue;
     const Unit &user = units[use.unit];
     for (size_t y = 0; y < user.space.strategies.size(); ++y)
-      requiredOf[index].push_back(indexOf(
-          copies, user.operandId(int(y), use.operand->getOperandNumber())));
+      requiredOf[index].push_back(
+          allowed[user.variable][y]
+              ? indexOf(copies,
+                        user.operandId(int(y), use.operand->getOperandNumber()))
+              : -1);
   }
+  std::vector<bool> produces(value.produced.size(), false);
+  for (size_t x = 0; x < value.producedOf.size(); ++x)
+    if (allowed[unit.variable][x])
+      produces[value.producedOf[x]] = true;
   std::vector<int> key{value.unit, int(value.result)};
   for (const Use &use : value.uses) {
     key.push_back(use.unit);
@@ -419,6 +426,8 @@ void Model::addCopy(ValueModel &value) {
   variable.hash = tables.variables[unit.variable].hash + 1 + value.result;
   variable.name = tables.variables[unit.variable].name + " (copy)";
   for (int produced = 0; produced < int(value.produced.size()); ++produced) {
+    if (!produces[produced])
+      continue;
     value.states.push_back({produced, -1});
     variable.unary.push_back(0);
     for (int copy = 0; copy < int(copies.size()); ++copy) {
@@ -454,7 +463,8 @@ void Model::addCopy(ValueModel &value) {
     std::vector<Time> table(value.states.size() * copies.size(), kIllegal);
     std::vector<bool> asked(copies.size(), false);
     for (int required : requiredOf[index])
-      asked[required] = true;
+      if (required >= 0)
+        asked[required] = true;
     for (size_t state = 0; state < value.states.size(); ++state)
       for (size_t required = 0; required < copies.size(); ++required) {
         if (!asked[required])
@@ -470,40 +480,59 @@ void Model::addCopy(ValueModel &value) {
       }
     addPair(value.variable, units[use.unit].variable,
             [&, i = index](int state, int y) {
-              return table[size_t(state) * copies.size() + requiredOf[i][y]];
+              int required = requiredOf[i][y];
+              return required < 0
+                         ? kIllegal
+                         : table[size_t(state) * copies.size() + required];
             });
   }
 }
 
-void Model::build() {
-  for (ValueModel &value : values) {
-    if (value.unit < 0) {
-      // Constants are free in every layout but partial maxima and minima.
-      for (const Use &use : value.uses) {
-        if (use.unit < 0)
-          continue;
-        const auto &strategies = units[use.unit].space.strategies;
-        for (size_t x = 0; x < strategies.size(); ++x)
-          for (AxisState state :
-               strategies[x].operands[use.operand->getOperandNumber()].states)
-            if (state.kind == Kind::PMax || state.kind == Kind::PMin)
-              addUnary(units[use.unit].variable, int(x), kIllegal);
-      }
-      continue;
-    }
+/// What a value costs beside its conversions; false if that is all: constants
+/// are free in every layout but partial maxima and minima.
+bool Model::addSource(const ValueModel &value) {
+  if (value.unit >= 0) {
     if (value.isWeight)
       for (size_t x = 0; x < value.producedOf.size(); ++x)
         addUnary(units[value.unit].variable, int(x),
                  storagePenalty(value,
                                 layouts[value.produced[value.producedOf[x]]]));
+    return true;
+  }
+  for (const Use &use : value.uses) {
+    if (use.unit < 0)
+      continue;
+    const auto &strategies = units[use.unit].space.strategies;
+    for (size_t x = 0; x < strategies.size(); ++x)
+      for (AxisState state :
+           strategies[x].operands[use.operand->getOperandNumber()].states)
+        if (state.kind == Kind::PMax || state.kind == Kind::PMin)
+          addUnary(units[use.unit].variable, int(x), kIllegal);
+  }
+  return false;
+}
+
+void Model::collectPairs() {
+  for (auto &[key, table] : pairs)
+    tables.pairs.push_back({key.first, key.second, std::move(table)});
+  pairs.clear();
+}
+
+void Model::build() {
+  for (const Variable &variable : tables.variables) {
+    std::vector<bool> &legal = allowed.emplace_back();
+    for (Time cost : variable.unary)
+      legal.push_back(cost < kIllegal);
+  }
+  for (ValueModel &value : values) {
+    if (!addSource(value))
+      continue;
     if (value.uses.size() == 1)
       addSingleUse(value);
     else if (value.uses.size() > 1)
       addCopy(value);
   }
-  for (auto &[key, table] : pairs)
-    tables.pairs.push_back({key.first, key.second, std::move(table)});
-  pairs.clear();
+  collectPairs();
 }
 
 } // namespace mtp::plan

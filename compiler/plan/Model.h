@@ -57,6 +57,21 @@ public:
 
   /// Strategies of the op that has most.
   int mostStrategies() const;
+  /// A lower bound of the model, over the same variables without copies: a
+  /// value with k uses charges each the k-th part of its conversion. Call
+  /// before build(), which it leaves as it was.
+  ///
+  ///   path(p, c) + sum_i min(path(p, r_i), path(c, r_i))
+  ///     >= max_i way(p, r_i) >= sum_i way(p, r_i) / k
+  ///
+  /// with way the cheaper of the path and those over a copy.
+  Problem relaxation();
+  /// Keeps the strategies that cost at most `limit` by the relaxation's
+  /// min-marginals.
+  void keepBelow(const std::vector<std::vector<Time>> &marginals, Time limit);
+  /// Entries of the tables that build() would make of what is legal now, or of
+  /// the relaxation's.
+  int64_t tableEntries(bool withCopies) const;
   /// Adds the tables. Call once, after the restrictions.
   void build();
   const Problem &problem() const { return tables; }
@@ -133,8 +148,14 @@ private:
   Time storagePenalty(const ValueModel &value, const Layout &stored) const;
   bool hasFeatures(mlir::Value value) const;
   void addSequencePenalties(mlir::Operation *op, const Unit &unit);
+  bool addSource(const ValueModel &value);
   void addSingleUse(ValueModel &value);
   void addCopy(ValueModel &value);
+  struct Required;
+  Required requiredBy(const Use &use) const;
+  std::vector<Time> waysOf(const ValueModel &value, llvm::ArrayRef<int> copies,
+                           llvm::ArrayRef<int> required);
+  void collectPairs();
   void addPair(int a, int b, llvm::function_ref<Time(int, int)> cost);
   void addUnary(int variable, int strategy, Time cost);
   int unitOf(mlir::Value value) const;
@@ -149,6 +170,7 @@ private:
   llvm::DenseMap<mlir::Value, int> unitOfInput, modelOf;
   std::vector<ValueModel> values;
   std::map<std::pair<int, int>, std::vector<Time>> pairs;
+  std::vector<std::vector<bool>> allowed; ///< by variable, when build() began
   llvm::DenseMap<mlir::Operation *, uint64_t> structures;
   using Colors = std::array<uint64_t, 5>; ///< by depth
   llvm::DenseMap<mlir::Operation *, Colors> colors;

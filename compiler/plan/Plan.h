@@ -81,6 +81,9 @@ struct Plan {
 
   /// Forward and backward, without the penalties of the objective.
   Time cost = 0, lowerBound = 0, allReplicated = 0, megatron = 0;
+  /// What the lower bound follows from; "" of a plan that was not searched for.
+  /// A bound that equals the cost proves the plan.
+  std::string method;
   double solveMs = 0;
   int width = 0;
   std::vector<PredictedCollective> collectives;

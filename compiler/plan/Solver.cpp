@@ -180,9 +180,13 @@ std::vector<std::vector<Time>> Solver::minMarginals() const {
   if (!state->isDown)
     state->messages.sendDown();
   state->isDown = true;
+  std::map<std::pair<int, int>, std::vector<Time>> known; // equal buckets
   for (int bucket = 0; bucket < state->folded.root(); ++bucket) {
     int v = state->folded.tree.buckets[bucket].variable;
-    std::vector<Time> mine = state->messages.marginal(bucket);
+    std::vector<Time> &mine =
+        known[{state->messages.kindOf(bucket), state->messages.restOf(bucket)}];
+    if (mine.empty())
+      mine = state->messages.marginal(bucket);
     marginals[v].assign(given[v], kIllegal);
     for (size_t x = 0; x < mine.size(); ++x)
       marginals[v][original[v][x]] = mine[x];

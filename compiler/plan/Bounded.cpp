@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/plan/Bounded.h"
+
+using namespace mlir;
+
+namespace mtp::plan {
+
+/// Layouts that an operand is read in, and which one each strategy reads.
+struct Model::Required {
+  std::vector<int> ids, of;
+};
+
+Model::Required Model::requiredBy(const Use &use) const {
+  const Unit &user = units[use.unit];
+  Required required;
+  llvm::DenseMap<int, int> known;
+  for (size_t y = 0; y < user.space.strategies.size(); ++y) {
+    int id = user.operandId(int(y), use.operand->getOperandNumber());
+    auto [it, isNew] = known.try_emplace(id, int(required.ids.size()));
+    if (isNew)
+      required.ids.push_back(id);
+    required.of.push_back(it->second);
+  }
+  return required;
+}
+
+/// Cheapest ways from every produced to every required layout. Where blocks may
+/// be padded, a way over a copy can be cheaper than the path.
+std::vector<Time> Model::waysOf(const ValueModel &value, ArrayRef<int> copies,
+                                ArrayRef<int> required) {
+  int64_t ranks = 1;
+  for (const MeshShape::Axis &axis : space.meshShape().axes)
+    ranks *= axis.size;
+  bool mayPad = llvm::any_of(value.info.shape, [&](int64_t extent) {
+    return extent > 1 && extent % ranks != 0;
+  });
+  std::vector<Time> ways, onward;
+  for (int copy : copies)
+    for (int to : required)
+      if (mayPad)
+        onward.push_back(pathCost(value, copy, to));
+  for (int from : value.produced) {
+    size_t first = ways.size();
+    for (int to : required)
+      ways.push_back(pathCost(value, from, to));
+    for (size_t c = 0; mayPad && c < copies.size(); ++c)
+      if (Time way = pathCost(value, from, copies[c]); way < kIllegal)
+        for (size_t i = 0; i < required.size(); ++i)
+          ways[first + i] = std::min(ways[first + i],
+                                     add(way, onward[c * required.size() + i]));
+  }
+  return ways;
+}
+
+Problem Model::relaxation() {
+  Problem unbuilt = tables;
+  std::map<std::vector<int>, std::vector<Time>> known; // equal layers
+  for (ValueModel &value : values) {
+    if (!addSource(value))
+      continue;
+    if (value.uses.size() == 1) {
+      addSingleUse(value);
+      continue;
+    }
+    // What is returned may be a copy, for less than the value: it is free.
+    int64_t uses = 0;
+    std::vector<int> copies;
+    for (const Use &use : value.uses)
+      if (use.unit >= 0) {
+        ++uses;
+        std::vector<int> ids = requiredBy(use).ids;
+        copies.insert(copies.end(), ids.begin(), ids.end());
+      }
+    llvm::sort(copies);
+    copies.erase(std::unique(copies.begin(), copies.end()), copies.end());
+    for (const Use &use : value.uses) {
+      if (use.unit < 0)
+        continue;
+      Required required = requiredBy(use);
+      std::vector<int> key{value.infoId};
+      for (const std::vector<int> *list :
+           {&value.produced, &copies, &required.ids}) {
+        key.push_back(int(list->size()));
+        key.insert(key.end(), list->begin(), list->end());
+      }
+      std::vector<Time> &ways = known[key];
+      if (ways.empty())
+        ways = waysOf(value, copies, required.ids);
+      size_t columns = required.ids.size();
+      std::vector<Time> table = ways;
+      for (size_t i = 0; i < table.size(); ++i)
+        if (table[i] < kIllegal)
+          table[i] = add(table[i] / uses,
+                         usePenalty(value, layouts[value.produced[i / columns]],
+                                    layouts[required.ids[i % columns]]));
+      addPair(units[value.unit].variable, units[use.unit].variable,
+              [&](int x, int y) {
+                return table[size_t(value.producedOf[x]) * columns +
+                             size_t(required.of[y])];
+              });
+    }
+  }
+  collectPairs();
+  std::swap(unbuilt, tables);
+  return unbuilt;
+}
+
+void Model::keepBelow(const std::vector<std::vector<Time>> &marginals,
+                      Time limit) {
+  for (auto [variable, costs] : llvm::zip_equal(tables.variables, marginals))
+    for (auto [cost, least] : llvm::zip_equal(variable.unary, costs))
+      if (least > limit)
+        cost = kIllegal;
+}
+
+int64_t Model::tableEntries(bool withCopies) const {
+  std::vector<int64_t> legal;
+  for (const Variable &variable : tables.variables)
+    legal.push_back(llvm::count_if(variable.unary,
+                                   [](Time cost) { return cost < kIllegal; }));
+  int64_t total = 0;
+  for (const ValueModel &value : values) {
+    if (value.unit < 0)
+      continue;
+    int producer = units[value.unit].variable;
+    const std::vector<Time> &made = tables.variables[producer].unary;
+    int64_t users = 0;
+    llvm::DenseSet<int> produced, copies;
+    for (size_t x = 0; x < made.size(); ++x)
+      if (made[x] < kIllegal)
+        produced.insert(value.producedOf[x]);
+    for (const Use &use : value.uses) {
+      if (use.unit < 0)
+        continue;
+      int user = units[use.unit].variable;
+      users += legal[user];
+      Required required = requiredBy(use);
+      for (size_t y = 0; y < required.of.size(); ++y)
+        if (tables.variables[user].unary[y] < kIllegal)
+          copies.insert(required.ids[required.of[y]]);
+    }
+    bool isCopied = withCopies && value.uses.size() > 1;
+    total += isCopied ? int64_t(produced.size()) * int64_t(copies.size() + 1) *
+                            (legal[producer] + users)
+                      : legal[producer] * users;
+  }
+  return total;
+}
+
+std::optional<BoundedSolution> solveBounded(Model &model,
+                                            const SolverOptions &limits) {
+  constexpr int64_t mostEntries = int64_t(1) << 24;
+  if (model.tableEntries(/*withCopies=*/false) > mostEntries)
+    return std::nullopt;
+  SolverOptions whole = limits;
+  whole.prune = false; // marginals of all strategies
+  whole.tableLimit *= 4;
+  Solver relaxed(model.relaxation(), whole);
+  if (!relaxed.solve())
+    return std::nullopt;
+  const std::vector<std::vector<Time>> marginals = relaxed.minMarginals();
+  const Time least = relaxed.optimum();
+
+  BoundedSolution best;
+  best.bound = least;
+  // Penalties are not a part of what a plan may cost more.
+  constexpr int finest = 256;
+  Time limit = add(least, least % kPenalty / finest);
+  constexpr int mostRounds = 12;
+  for (int round = 0; round < mostRounds; ++round) {
+    Model attempt = model;
+    attempt.keepBelow(marginals, limit);
+    if (attempt.tableEntries(/*withCopies=*/true) > mostEntries)
+      break;
+    attempt.build();
+    Solver solver(attempt.problem(), limits);
+    auto assignment = solver.solve();
+    if (!assignment && solver.error().kind != SolverError::Infeasible)
+      break;
+    if (assignment && solver.optimum() < best.cost) {
+      best.model.emplace(std::move(attempt));
+      best.assignment = std::move(*assignment);
+      best.cost = solver.optimum();
+      best.width = solver.width();
+    }
+    if (best.cost <= limit) {
+      best.bound = best.cost;
+      break;
+    }
+    best.bound = limit + 1; // nothing costs as little as the limit
+    limit = best.model ? best.cost : add(limit, limit - least + 1);
+  }
+  return best;
+}
+
+} // namespace mtp::plan
