@@ -154,8 +154,9 @@ std::optional<BoundedSolution> solveBounded(Model &model,
   if (model.tableEntries(/*withCopies=*/false) > mostEntries)
     return std::nullopt;
   SolverOptions whole = limits;
-  whole.prune = false; // marginals of all strategies
-  whole.tableLimit *= 4;
+  whole.prune = false;   // marginals of all strategies
+  whole.tableLimit *= 4; // it is solved once
+  whole.workLimit *= 4;
   Solver relaxed(model.relaxation(), whole);
   if (!relaxed.solve())
     return std::nullopt;

@@ -158,8 +158,7 @@ TEST_F(PlanTest, TimeIsNeverWorseThanReplicatedOrMegatron) {
        {GptOptions{.layers = 1}, GptOptions{.layers = 1, .keyHeads = 2},
         GptOptions{.layers = 3, .shared = true}}) {
     parse(gpt(options));
-    for (const char *mesh :
-         {"tp=2", "tp=4", "dp=2,tp=2", "dp=3", "tp=2,pp=2,dp=2"}) {
+    for (const char *mesh : {"tp=2", "tp=4", "dp=2,tp=2", "dp=3"}) {
       PlanOptions time;
       time.objective = Objective::Time;
       Plan plan = choose(mesh, time);
@@ -239,7 +238,7 @@ TEST_F(PlanTest, IsTheSameEveryTime) {
   parse(gpt({.layers = 3, .keyHeads = 2}));
   for (const char *mesh : {"tp=4", "dp=2,tp=2"}) {
     std::string first = savePlan(choose(mesh), "hash").dump();
-    for (int run = 0; run < 10; ++run) {
+    for (int run = 0; run < 20; ++run) {
       parse(gpt({.layers = 3, .keyHeads = 2})); // other addresses
       EXPECT_EQ(savePlan(choose(mesh), "hash").dump(), first);
     }

@@ -18,6 +18,9 @@ assert report["cache"] in ("hit", "miss") and report["compile_ms"]["total"] > 0
 assert set(report["plan"]) >= {
     "cost_us", "lower_bound_us", "all_replicated_us", "megatron_us", "solve_ms", "bytes_per_rank",
     "arena_bytes_per_rank", "bytes_by"}, sorted(report["plan"])
+certificate = report["plan"]["certificate"]
+assert certificate["proven"] and certificate["gap_us"] == 0 and certificate["method"], certificate
+assert certificate["bound_us"] == certificate["cost_us"] == report["plan"]["cost_us"], certificate
 assert set(report["plan"]["bytes_by"]) >= {
     "parameters", "gradients", "optimizer", "activations", "workspace"}, report["plan"]["bytes_by"]
 assert report["collectives"]
