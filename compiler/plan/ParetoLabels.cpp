@@ -48,9 +48,7 @@ void keepBest(std::vector<Label> &labels, std::vector<Origin> &origins) {
   std::vector<std::pair<Label, size_t>> order;
   for (size_t i = 0; i < labels.size(); ++i)
     order.push_back({labels[i], i});
-  std::sort(order.begin(), order.end(), [](const auto &a, const auto &b) {
-    return a.first < b.first || (!(b.first < a.first) && a.second < b.second);
-  });
+  std::sort(order.begin(), order.end());
   Stair stair;
   std::vector<Origin> kept;
   labels.clear();
@@ -61,6 +59,49 @@ void keepBest(std::vector<Label> &labels, std::vector<Origin> &origins) {
     }
   origins = std::move(kept);
 }
+
+/// The cheapest label of each number of bytes: equal layers make the same sums
+/// in many ways. A hash table with open addressing.
+class CheapestByBytes {
+public:
+  explicit CheapestByBytes(std::vector<Label> &labels) : labels(labels) {}
+
+  /// Where the label was put, or -1 if one that is as cheap is there.
+  int64_t add(const Label &label) {
+    if (2 * labels.size() >= slots.size())
+      grow();
+    uint32_t &slot = slotOf(label);
+    if (!slot) {
+      labels.push_back(label);
+      slot = uint32_t(labels.size());
+      return int64_t(slot) - 1;
+    }
+    Label &known = labels[slot - 1];
+    if (known.cost <= label.cost)
+      return -1;
+    known = label;
+    return int64_t(slot) - 1;
+  }
+
+private:
+  uint32_t &slotOf(const Label &label) {
+    uint64_t hash = uint64_t(label.additive) * 0x9e3779b97f4a7c15 ^
+                    uint64_t(label.transient) * 0xbf58476d1ce4e5b9;
+    size_t at = (hash ^ hash >> 32) & (slots.size() - 1);
+    while (slots[at] && (labels[slots[at] - 1].additive != label.additive ||
+                         labels[slots[at] - 1].transient != label.transient))
+      at = (at + 1) & (slots.size() - 1);
+    return slots[at];
+  }
+  void grow() {
+    slots.assign(slots.empty() ? 32 : 4 * slots.size(), 0);
+    for (size_t i = 0; i < labels.size(); ++i)
+      slotOf(labels[i]) = uint32_t(i + 1);
+  }
+
+  std::vector<Label> &labels;
+  std::vector<uint32_t> slots; ///< index + 1; 0: free
+};
 
 } // namespace
 
@@ -195,20 +236,30 @@ LabelSearch::combine(const Place &place,
            last = list.start[positions[c] + 1];
     std::vector<Label> next;
     std::vector<Origin> from;
-    for (size_t i = 0; i < current.size(); ++i)
+    CheapestByBytes cheapest(next);
+    // Charges are rounded down by less than one each.
+    const Time most = limit - rest.costs.back() + 2 +
+                      bounds.back().multiplier.of(budget - floorTransient);
+    for (size_t i = 0; i < current.size(); ++i) {
+      const Time charged = chargeOf(current[i]);
       for (size_t j = first; j < last; ++j) {
-        Label sum{current[i].cost + list.labels[j].cost,
-                  current[i].additive + list.labels[j].additive,
-                  std::max(current[i].transient, list.labels[j].transient)};
+        const auto &[charge, index] = list.byCharge[j];
         ++work;
-        if (sum.cost + rest.costs[0] >= limit)
-          break; // the list is sorted by cost
+        if (charged + charge > most)
+          break;
+        const Label &other = list.labels[index];
+        Label sum{current[i].cost + other.cost,
+                  current[i].additive + other.additive,
+                  std::max(current[i].transient, other.transient)};
         if (!survives(sum, rest))
           continue;
-        next.push_back(sum);
-        if (origins)
-          from.push_back({int(i), int(j)});
+        int64_t place = cheapest.add(sum);
+        if (!origins || place < 0)
+          continue;
+        from.resize(next.size());
+        from[size_t(place)] = {int(i), int(index)};
       }
+    }
     if (origins) {
       keepBest(next, from);
       origins->push_back(std::move(from));
@@ -225,11 +276,9 @@ LabelSearch::combine(const Place &place,
 void LabelSearch::shorten(std::vector<Label> &list) const {
   if (list.size() <= widest)
     return;
-  Multiplier multiplier = bounds.back().multiplier;
   std::stable_sort(list.begin(), list.end(),
                    [&](const Label &a, const Label &b) {
-                     return a.cost + multiplier.of(a.additive) <
-                            b.cost + multiplier.of(b.additive);
+                     return chargeOf(a) < chargeOf(b);
                    });
   list.resize(widest);
   std::sort(list.begin(), list.end());
@@ -255,7 +304,12 @@ void LabelSearch::fill(int bucket) {
     shorten(all);
     for (; filled <= position; ++filled)
       mine.start[filled] = mine.labels.size();
-    mine.labels.insert(mine.labels.end(), all.begin(), all.end());
+    size_t first = mine.labels.size();
+    for (const Label &label : all) {
+      mine.byCharge.push_back({chargeOf(label), mine.labels.size()});
+      mine.labels.push_back(label);
+    }
+    std::sort(mine.byCharge.begin() + long(first), mine.byCharge.end());
   }
   for (; filled <= entries; ++filled)
     mine.start[filled] = mine.labels.size();

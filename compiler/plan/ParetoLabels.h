@@ -72,9 +72,12 @@ private:
     Multiplier multiplier;
   };
   /// Lists of a bucket: those of position s are from start[s] to start[s + 1].
+  /// `byCharge` has the same ranges, in order of the cost charged by the last
+  /// bound.
   struct Lists {
     std::vector<size_t> start;
     std::vector<Label> labels;
+    std::vector<std::pair<Time, size_t>> byCharge;
   };
   /// What is least outside of a partial combination, by bound.
   struct Rest {
@@ -93,6 +96,9 @@ private:
   /// (position, strategy), sorted.
   using Open = std::vector<std::pair<size_t, size_t>>;
 
+  Time chargeOf(const Label &label) const {
+    return label.cost + bounds.back().multiplier.of(label.additive);
+  }
   bool survives(const Label &label, const Rest &rest) const;
   void fill(int bucket);
   void shorten(std::vector<Label> &list) const;
