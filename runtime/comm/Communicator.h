@@ -48,6 +48,16 @@ public:
 protected:
   virtual void begin(int64_t site, const char *in, char *out) = 0;
   virtual void finish(int64_t site) = 0;
+  /// "all_reduce of 'h.0.mlp' over tp".
+  std::string describe(int64_t site) const;
+  /// Reports that collective number `sequence` of the group of `site` timed
+  /// out; `arrived`: which members came.
+  [[noreturn]] void stopMissing(Crew &crew, int64_t site, uint64_t sequence,
+                                const std::vector<bool> &arrived) const;
+  /// Reports that member `other` came with `otherSite`.
+  [[noreturn]] void stopMismatch(Crew &crew, int64_t site, uint64_t sequence,
+                                 int other, int64_t otherSite) const;
+
   const std::vector<CollectiveSite> &sites;
   std::vector<SiteGeometry> geometry; ///< of this rank, one a site
 

@@ -110,7 +110,6 @@ private:
   void allReduce(int64_t site, Slot &slot, uint32_t target);
   void take(int64_t site, const Slot &slot);
   [[noreturn]] void reportMissing(int64_t site, uint64_t sequence);
-  std::string describe(int64_t site) const;
 
   std::shared_ptr<Crew> crew;
   std::shared_ptr<Shared> shared;
@@ -120,37 +119,13 @@ private:
   std::vector<const char *> inputs; ///< scratch of allReduce
 };
 
-std::string ThreadsCommunicator::describe(int64_t site) const {
-  const CollectiveSite &s = sites[site];
-  std::string text = s.op.empty() ? name(s.kind) : s.op;
-  if (!s.node.empty())
-    text += " of '" + s.node + "'";
-  return text + " over " + s.axisName;
-}
-
 void ThreadsCommunicator::reportMissing(int64_t site, uint64_t sequence) {
-  const SiteGeometry &g = geometry[site];
   const Slot &slot = channels[site]->group->slots[sequence % kSlots];
-  std::string arrived, missing;
-  for (size_t i = 0; i < g.members.size(); ++i) {
-    std::string rank = "rank " + std::to_string(g.members[i]);
-    if (slot.members[i].published.load(std::memory_order_relaxed) > sequence)
-      arrived += (arrived.empty() ? "" : ", ") + rank;
-    else
-      missing += (missing.empty() ? "" : ", ") + rank + " (last in " +
-                 crew->lastAction(g.members[i]) + ")";
-  }
-  if (missing.empty())
-    missing = "none, but one did not finish";
-  std::string seconds = std::to_string(crew->deadline());
-  seconds.resize(seconds.find('.') + 3);
-  crew->report({exits::RankFailure,
-                "communication",
-                describe(site) + " (collective " + std::to_string(sequence) +
-                    " of its group) timed out after " + seconds +
-                    " s; arrived: " + arrived + "; missing: " + missing,
-                {sites[site].node}});
-  throw RankStopped();
+  std::vector<bool> arrived;
+  for (const Slot::Member &member : slot.members)
+    arrived.push_back(member.published.load(std::memory_order_relaxed) >
+                      sequence);
+  stopMissing(*crew, site, sequence, arrived);
 }
 
 void ThreadsCommunicator::await(int64_t site, std::atomic<uint32_t> &counter,
@@ -161,20 +136,10 @@ void ThreadsCommunicator::await(int64_t site, std::atomic<uint32_t> &counter,
 
 void ThreadsCommunicator::checkSame(int64_t site, const Slot &slot) {
   const SiteGeometry &g = geometry[site];
-  for (size_t i = 0; i < g.members.size(); ++i) {
-    if (slot.members[i].fingerprint == g.fingerprint)
-      continue;
-    crew->report({exits::RankFailure,
-                  "communication",
-                  "ranks disagree on collective " +
-                      std::to_string(underWay[site].sequence) +
-                      " of their group: rank " + std::to_string(rank()) +
-                      " is in " + describe(site) + ", rank " +
-                      std::to_string(g.members[i]) + " in " +
-                      describe(slot.members[i].site),
-                  {sites[site].node, sites[slot.members[i].site].node}});
-    throw RankStopped();
-  }
+  for (size_t i = 0; i < g.members.size(); ++i)
+    if (slot.members[i].fingerprint != g.fingerprint)
+      stopMismatch(*crew, site, underWay[site].sequence, g.members[i],
+                   slot.members[i].site);
 }
 
 void ThreadsCommunicator::begin(int64_t site, const char *in, char *out) {

@@ -58,7 +58,9 @@ public:
   std::vector<double> stepSeconds(int entry) const override;
   int64_t arenaBytes() const override { return arenaPassed; }
   int64_t libraryBytes() const override;
-  const Communicator &communicator() const override { return *comm; }
+  const std::vector<Communicator::Counter> &counters() const override {
+    return comm->counters();
+  }
   std::set<std::string> implementations() const override;
 
 protected:

@@ -51,7 +51,8 @@ public:
   virtual std::vector<double> stepSeconds(int entry) const = 0;
   virtual int64_t arenaBytes() const = 0;
   virtual int64_t libraryBytes() const = 0;
-  virtual const Communicator &communicator() const = 0;
+  /// Of the last step.
+  virtual const std::vector<Communicator::Counter> &counters() const = 0;
   /// "matmul: oneDNN brg:avx512_core", each once.
   virtual std::set<std::string> implementations() const = 0;
 

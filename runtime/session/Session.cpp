@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/session/Session.h"
 #include "runtime/artifact/Footprint.h"
+#include "runtime/cuda/GpuWorld.h"
 #include "runtime/loader/Convert.h"
 #include "runtime/program/CpuRank.h"
 #include "runtime/session/StoredTensors.h"
@@ -214,7 +215,7 @@ bool ThreadSession::bench(const TensorMap &inputs, double seconds,
 
 std::vector<SiteCount> ThreadSession::counters() const {
   std::vector<SiteCount> result;
-  const auto &counters = threads.rank(0).communicator().counters();
+  const auto &counters = threads.rank(0).counters();
   for (size_t i = 0; i < counters.size(); ++i)
     if (counters[i].count)
       result.push_back({static_cast<int64_t>(i), counters[i].count,
@@ -229,26 +230,37 @@ int64_t ThreadSession::libraryBytesPerRank() const {
   return most;
 }
 
-/// What this build can't do, before anything is opened.
-Error checkOptions(const Artifact &artifact, const SessionOptions &options) {
-  if (artifact.device != "cpu")
+Error usageError(std::string message) {
+  return {exits::Usage, "usage", std::move(message), {}};
+}
+
+/// What this build or this device can't do, before anything is opened.
+Error checkOptions(const Artifact &artifact, const SessionOptions &options,
+                   const std::string &comm) {
+  bool gpu = artifact.device == "cuda";
+  if (artifact.device != "cpu" && !gpu)
     return {exits::NotPresent,
             "device",
             "the artifact was compiled for " + artifact.device +
                 ", which is not in this build",
             {}};
-  if (options.comm == "mpi" || options.comm == "nccl" ||
-      options.comm == "loopback")
+  if (comm == "mpi")
     return {exits::NotPresent,
             "communicator",
-            "communicator " + options.comm + " is not in this build",
+            "communicator mpi is not in this build",
             {}};
-  if (options.comm != "threads")
-    return {exits::Usage,
-            "usage",
-            "unknown communicator '" + options.comm +
-                "'; there are: threads, mpi, nccl, loopback",
-            {}};
+  bool known = comm == "threads";
+  for (const std::string &name : cuda::kCommunicators)
+    known |= comm == name;
+  if (!known)
+    return usageError("unknown communicator '" + comm +
+                      "'; there are: threads, mpi, nccl, loopback");
+  if (gpu == (comm == "threads"))
+    return usageError(
+        "communicator " + comm + " is not for device " + artifact.device +
+        (gpu ? "; it has nccl and loopback" : "; it has threads"));
+  if (gpu && options.profile)
+    return usageError("times of instructions are taken on device cpu only");
   if (!(options.collectiveTimeout > 0) || options.collectiveTimeout > 1e9)
     return {exits::Usage,
             "usage",
@@ -290,7 +302,16 @@ MemoryNeed mtp::predictMemory(const Artifact &artifact) {
   return need;
 }
 
-std::vector<std::string> mtp::availableCommunicators() { return {"threads"}; }
+std::vector<std::string> mtp::availableCommunicators() {
+  std::vector<std::string> names = {"threads"};
+  names.insert(names.end(), cuda::kCommunicators.begin(),
+               cuda::kCommunicators.end());
+  return names;
+}
+
+std::string mtp::defaultCommunicator(const std::string &device) {
+  return device == "cpu" ? "threads" : "nccl";
+}
 
 std::unique_ptr<Session> Session::create(Artifact artifact,
                                          const SessionOptions &options,
@@ -300,8 +321,12 @@ std::unique_ptr<Session> Session::create(Artifact artifact,
     error = {exits::BadInput, "artifact", reason, {}};
     return nullptr;
   }
-  if ((error = checkOptions(artifact, options)) ||
-      (options.checkMemory && (error = checkMemory(artifact))))
+  std::string comm = options.comm.empty() ? defaultCommunicator(artifact.device)
+                                          : options.comm;
+  if ((error = checkOptions(artifact, options, comm)))
+    return nullptr;
+  bool gpu = artifact.device == "cuda";
+  if (!gpu && options.checkMemory && (error = checkMemory(artifact)))
     return nullptr;
   int ranks = static_cast<int>(artifact.axes.ranks()), cores = usableCores();
   WorldOptions settings;
@@ -315,8 +340,13 @@ std::unique_ptr<Session> Session::create(Artifact artifact,
   settings.seed = options.seed;
   settings.profile = options.profile;
   try {
-    auto session = std::make_unique<ThreadSession>(
-        std::make_shared<CpuWorld>(std::move(artifact), settings));
+    std::shared_ptr<World> world;
+    if (gpu)
+      world = cuda::makeGpuWorld(std::move(artifact), settings, comm,
+                                 options.checkMemory);
+    else
+      world = std::make_shared<CpuWorld>(std::move(artifact), settings);
+    auto session = std::make_unique<ThreadSession>(std::move(world));
     return session->load(error) ? std::move(session) : nullptr;
   } catch (const RuntimeError &e) {
     error = e.error;

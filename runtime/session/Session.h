@@ -32,7 +32,7 @@
 namespace mtp {
 
 struct SessionOptions {
-  std::string comm = "threads";
+  std::string comm;              ///< empty: defaultCommunicator()
   double collectiveTimeout = 60; ///< seconds
   int threadsPerRank = 0;        ///< 0: max(1, usable cores / ranks)
   int64_t seed = 0;
@@ -78,9 +78,11 @@ bool checkInputs(const Artifact &artifact, const TensorMap &inputs, int &entry,
 bool checkEntryInputs(const Artifact &artifact, int entry,
                       const TensorMap &inputs, Error &error);
 
-/// Communicators of this build: `threads`; others are named in the error that
-/// Session::create gives (exit 6).
+/// Communicators of this build: `threads` for device cpu, `nccl` and `loopback`
+/// for cuda.
 std::vector<std::string> availableCommunicators();
+/// The one that a device takes if none is asked for.
+std::string defaultCommunicator(const std::string &device);
 
 class Session {
 public:

@@ -46,7 +46,7 @@ TEST(CommandLine, HasTheDefaults) {
   EXPECT_EQ(options.compile.device, "cpu");
   EXPECT_EQ(options.compile.objective, "parallel");
   EXPECT_EQ(options.compile.precision, "f32");
-  EXPECT_EQ(options.session.comm, "threads");
+  EXPECT_EQ(options.session.comm, ""); // that of the device
   EXPECT_EQ(options.session.collectiveTimeout, 60);
   EXPECT_EQ(options.session.seed, 0);
   EXPECT_EQ(options.rtol, 1e-4);
@@ -183,7 +183,10 @@ TEST(CommandLine, WhatIsNotInThisBuildIsExit6) {
                   {"m.onnx", flag, "1"});
   expectRefusal(6, "--comm mpi", {"m.onnx", "--comm", "mpi"});
   expectRefusal(6, "tf32", {"m.onnx", "--precision", "tf32"});
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);
   expectRefusal(6, "CUDA", {"m.onnx", "--device", "cuda"});
+  expectRefusal(2, "--comm nccl is not of --device cpu",
+                {"m.onnx", "--comm", "nccl"});
   expectRefusal(6, "--gpu-arch: not in this build",
                 {"m.onnx", "-o", "m.mtp", "--gpu-arch", "sm_90"},
                 Tool::Compile);

@@ -164,7 +164,8 @@ class TinyRun(unittest.TestCase):
 
     def test_capabilities(self):
         facts = json.loads(self.tool("mtp-run", "--capabilities").stdout)
-        self.assertEqual(facts, {"communicators": ["threads"], "devices": ["cpu"], "ops": ["Add", "MatMul"]})
+        self.assertEqual(facts, {"communicators": ["threads", "nccl", "loopback"], "devices": ["cpu", "cuda"],
+                                 "ops": ["Add", "MatMul"]})
 
     def interrupt(self, number, *arguments, **environment):
         process = subprocess.Popen(self.command("mtp-run", ["tiny.onnx", "--inputs", "x.npz", "--outputs", "y.npz",

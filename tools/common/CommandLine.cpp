@@ -3,6 +3,7 @@
 #include "tools/common/CommandLine.h"
 
 #include "compiler/cost/Cluster.h"
+#include "runtime/cuda/Libraries.h"
 #include "runtime/support/System.h"
 #include "tools/common/LaterOptions.h"
 #include "tools/common/MeshSpec.h"
@@ -11,7 +12,6 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <dlfcn.h>
 #include <regex>
 
 using namespace mtp;
@@ -392,13 +392,14 @@ static void finishModel(Tool tool, const CLI::App &app, Options &options) {
            "contain; give the model itself");
 }
 
-static std::string missingCuda() {
-  if (void *handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) {
-    dlclose(handle);
-    return "this build has no CUDA backend";
-  }
-  return "this build has no CUDA backend, and the driver (libcuda.so.1) is not "
-         "on this machine";
+/// Before anything is compiled: whether the GPUs are here, and their libraries.
+static void checkGpus(const Options &options) {
+  const std::string &comm = options.session.comm;
+  Error missing = cuda::checkMachine(
+      comm.empty() ? defaultCommunicator(options.compile.device) : comm,
+      options.mesh.ranks());
+  if (missing)
+    throw Refusal{missing.exitCode, missing.message};
 }
 
 static void refuseAbsent(const CLI::App &app, const Options &options) {
@@ -411,13 +412,20 @@ static void refuseAbsent(const CLI::App &app, const Options &options) {
   const CompileRequest &request = options.compile;
   if (request.precision == "tf32" && request.device == "cpu")
     absent("--precision tf32: device cpu has no tf32, only cuda has");
-  if (request.device != "cpu")
-    absent("--device " + request.device +
-           ": not in this build: " + missingCuda());
+  if (request.device == "cuda")
+    checkGpus(options);
+  else if (request.device != "cpu")
+    absent("--device " + request.device + ": not in this build");
+  const std::string &comm = options.session.comm;
   std::vector<std::string> comms = availableCommunicators();
-  if (std::find(comms.begin(), comms.end(), options.session.comm) ==
-      comms.end())
-    absent("--comm " + options.session.comm + ": not in this build");
+  if (comm.empty())
+    return;
+  if (std::find(comms.begin(), comms.end(), comm) == comms.end())
+    absent("--comm " + comm + ": not in this build");
+  bool isArtifact = options.model.size() > 4 &&
+                    options.model.rfind(".mtp") == options.model.size() - 4;
+  if (!isArtifact && (comm == "threads") != (request.device == "cpu"))
+    refuse("--comm " + comm + " is not of --device " + request.device);
 }
 
 /// What is recomputed is open under a budget; `auto` without one is within the

@@ -31,7 +31,9 @@ Report::Report(const Options &options) {
   root = {{"model", options.model},
           {"mesh", options.compile.mesh},
           {"device", options.compile.device},
-          {"comm", options.session.comm},
+          {"comm", options.session.comm.empty()
+                       ? defaultCommunicator(options.compile.device)
+                       : options.session.comm},
           {"precision", options.compile.precision},
           {"seed", options.session.seed},
           {"compile_ms", {{"total", 0.0}}},
@@ -109,6 +111,10 @@ static json parametersOf(const Artifact &artifact) {
 
 void Report::addArtifact(const Artifact &artifact) {
   root["mesh"] = artifact.mesh;
+  // An artifact brings its device, and with it the communicator.
+  if (root["device"] != artifact.device &&
+      root["comm"] == defaultCommunicator(root["device"]))
+    root["comm"] = defaultCommunicator(artifact.device);
   root["device"] = artifact.device;
   root["precision"] = artifact.precision;
   root["plan"] = planOf(artifact);

@@ -177,6 +177,7 @@ bool RunCommand::startReference(std::unique_ptr<Session> &whole, Error &error) {
   CompileRequest request = options.compile;
   request.mesh = "tp=1";
   request.precision = "f64";
+  request.device = "cpu";
   request.plan = request.savePlan = request.dumpDir = "";
   request.pins.clear();
   request.explain = false;
@@ -195,6 +196,7 @@ bool RunCommand::startReference(std::unique_ptr<Session> &whole, Error &error) {
     return false;
   SessionOptions settings = options.session;
   settings.threadsPerRank = 0;
+  settings.comm.clear();
   settings.poison = false;
   whole = Session::create(std::move(result.artifact), settings, error);
   return whole != nullptr;

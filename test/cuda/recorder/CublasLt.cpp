@@ -1,0 +1,226 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- CublasLt.cpp - the entry points of cuBLASLt ------------------------===//
+#include "test/cuda/recorder/Engine.h"
+#include "test/cuda/recorder/Numbers.h"
+
+#include <vector>
+
+using namespace mtp::cuda;
+using namespace mtp::recorder;
+
+namespace mtp::cuda {
+struct BlasHandle {};
+struct ProductHandle {
+  int compute = 0, scaleType = 0;
+  bool transposeA = false, transposeB = false;
+  uint32_t epilogue = blas::EpilogueNone;
+  Address bias = 0;
+};
+struct LayoutHandle {
+  int type = 0;
+  uint64_t rows = 0, columns = 0;
+  int64_t leading = 0, stride = 0;
+  int32_t count = 1;
+};
+struct PreferenceHandle {};
+} // namespace mtp::cuda
+
+namespace {
+
+int note(const char *name, uint64_t handle, int change) {
+  Engine &engine = Engine::get();
+  std::lock_guard lock(engine.mutex);
+  Call call;
+  call.name = name;
+  call.handle = handle;
+  engine.note(std::move(call));
+  engine.otherHandles += static_cast<uint64_t>(change);
+  return blas::Success;
+}
+
+/// A product with everything that it needs, by columns.
+struct Product {
+  ProductHandle product;
+  double alpha = 1;
+  const char *a, *b;
+  char *d;
+  LayoutHandle aLayout, bLayout, dLayout;
+
+  double element(const LayoutHandle &layout, const char *base, int64_t batch,
+                 int64_t row, int64_t column) const {
+    int64_t at = batch * layout.stride + column * layout.leading + row;
+    return loadBlas(layout.type, base + at * static_cast<int64_t>(
+                                                 sizeOfBlasType(layout.type)));
+  }
+  double activation(double x) const {
+    if (!(product.epilogue & blas::EpilogueGelu))
+      return x;
+    return 0.5 * x *
+           (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+  }
+  void operator()() const {
+    auto rows = static_cast<int64_t>(dLayout.rows),
+         columns = static_cast<int64_t>(dLayout.columns),
+         depth = static_cast<int64_t>(product.transposeA ? aLayout.rows
+                                                         : aLayout.columns);
+    bool hasBias = (product.epilogue & blas::EpilogueBias) != 0;
+    auto size = static_cast<int64_t>(sizeOfBlasType(dLayout.type));
+    for (int64_t batch = 0; batch < dLayout.count; ++batch)
+      for (int64_t column = 0; column < columns; ++column)
+        for (int64_t row = 0; row < rows; ++row) {
+          double sum = 0;
+          for (int64_t k = 0; k < depth; ++k)
+            sum += (product.transposeA ? element(aLayout, a, batch, k, row)
+                                       : element(aLayout, a, batch, row, k)) *
+                   (product.transposeB ? element(bLayout, b, batch, column, k)
+                                       : element(bLayout, b, batch, k, column));
+          sum *= alpha;
+          if (hasBias)
+            sum += loadBlas(dLayout.type,
+                            reinterpret_cast<const char *>(product.bias) +
+                                row * size);
+          int64_t at = batch * dLayout.stride + column * dLayout.leading + row;
+          storeBlas(dLayout.type, d + at * size, activation(sum));
+        }
+  }
+};
+
+} // namespace
+
+extern "C" {
+
+int cublasLtCreate(BlasHandle **handle) {
+  *handle = new BlasHandle;
+  return note("cublasLtCreate", numberOf(*handle), 1);
+}
+int cublasLtDestroy(BlasHandle *handle) {
+  note("cublasLtDestroy", numberOf(handle), -1);
+  delete handle;
+  return blas::Success;
+}
+const char *cublasLtGetStatusString(int status) {
+  return status == blas::NotSupported ? "not supported"
+                                      : "an error of the recording cuBLASLt";
+}
+int cublasLtMatmulDescCreate(ProductHandle **product, int compute,
+                             int scaleType) {
+  *product = new ProductHandle;
+  (*product)->compute = compute;
+  (*product)->scaleType = scaleType;
+  return blas::Success;
+}
+int cublasLtMatmulDescDestroy(ProductHandle *product) {
+  delete product;
+  return blas::Success;
+}
+int cublasLtMatmulDescSetAttribute(ProductHandle *product, int attribute,
+                                   const void *value, size_t bytes) {
+  auto integer = [&] {
+    int32_t number = 0;
+    std::memcpy(&number, value, sizeof(number));
+    return number;
+  };
+  if (bytes != (attribute == blas::BiasPointer ? 8u : 4u))
+    return blas::InvalidValue;
+  if (attribute == blas::TransposeA)
+    product->transposeA = integer() == blas::TransposedOperand;
+  else if (attribute == blas::TransposeB)
+    product->transposeB = integer() == blas::TransposedOperand;
+  else if (attribute == blas::Epilogue)
+    product->epilogue = static_cast<uint32_t>(integer());
+  else if (attribute == blas::BiasPointer)
+    std::memcpy(&product->bias, value, bytes);
+  else
+    return blas::InvalidValue;
+  return blas::Success;
+}
+int cublasLtMatrixLayoutCreate(LayoutHandle **layout, int type, uint64_t rows,
+                               uint64_t columns, int64_t leading) {
+  if (leading < static_cast<int64_t>(rows))
+    return blas::InvalidValue;
+  *layout = new LayoutHandle{type, rows, columns, leading, 0, 1};
+  return blas::Success;
+}
+int cublasLtMatrixLayoutDestroy(LayoutHandle *layout) {
+  delete layout;
+  return blas::Success;
+}
+int cublasLtMatrixLayoutSetAttribute(LayoutHandle *layout, int attribute,
+                                     const void *value, size_t bytes) {
+  if (attribute == blas::BatchCount && bytes == 4)
+    std::memcpy(&layout->count, value, bytes);
+  else if (attribute == blas::BatchStride && bytes == 8)
+    std::memcpy(&layout->stride, value, bytes);
+  else
+    return blas::InvalidValue;
+  return blas::Success;
+}
+int cublasLtMatmulPreferenceCreate(PreferenceHandle **preference) {
+  *preference = new PreferenceHandle;
+  return blas::Success;
+}
+int cublasLtMatmulPreferenceDestroy(PreferenceHandle *preference) {
+  delete preference;
+  return blas::Success;
+}
+int cublasLtMatmulPreferenceSetAttribute(PreferenceHandle *, int attribute,
+                                         const void *, size_t bytes) {
+  return bytes == (attribute == blas::MaxWorkspace ? 8u : 4u)
+             ? blas::Success
+             : blas::InvalidValue;
+}
+int cublasLtMatmulAlgoGetHeuristic(BlasHandle *handle, ProductHandle *,
+                                   LayoutHandle *, LayoutHandle *,
+                                   LayoutHandle *, LayoutHandle *,
+                                   PreferenceHandle *, int wanted,
+                                   BlasCandidate *found, int *count) {
+  note("cublasLtMatmulAlgoGetHeuristic", numberOf(handle), 0);
+  *count = wanted < 2 ? wanted : 2;
+  for (int i = 0; i < *count; ++i) {
+    found[i] = {};
+    found[i].algorithm.data[0] = static_cast<uint64_t>(i) + 1;
+    found[i].workspaceBytes = 1024;
+  }
+  return blas::Success;
+}
+int cublasLtMatmul(BlasHandle *handle, ProductHandle *product,
+                   const void *alpha, const void *a, LayoutHandle *aLayout,
+                   const void *b, LayoutHandle *bLayout, const void *beta,
+                   const void *, LayoutHandle *, void *d, LayoutHandle *dLayout,
+                   const BlasAlgorithm *algorithm, void *workspace,
+                   size_t workspaceBytes, StreamHandle *stream) {
+  bool isDouble = product->scaleType == blas::TypeF64;
+  double factor = isDouble ? *static_cast<const double *>(alpha)
+                           : *static_cast<const float *>(alpha);
+  double kept = isDouble ? *static_cast<const double *>(beta)
+                         : *static_cast<const float *>(beta);
+  if (kept != 0 || algorithm->data[0] == 0 || workspaceBytes < 1024)
+    return blas::InvalidValue;
+  Product work{*product,
+               factor,
+               static_cast<const char *>(a),
+               static_cast<const char *>(b),
+               static_cast<char *>(d),
+               *aLayout,
+               *bLayout,
+               *dLayout};
+  Engine &engine = Engine::get();
+  std::lock_guard lock(engine.mutex);
+  Call call;
+  call.name = "cublasLtMatmul";
+  call.handle = numberOf(handle);
+  call.stream = numberOf(stream);
+  call.detail = std::to_string(algorithm->data[0]);
+  engine.note(std::move(call));
+  Work given;
+  given.what = "cublasLtMatmul";
+  engine.takeTouched(given);
+  given.writes.push_back(
+      {numberOf(workspace), numberOf(workspace) + workspaceBytes});
+  return engine.give(numberOf(stream), std::move(given), work)
+             ? blas::Success
+             : blas::InvalidValue;
+}
+
+} // extern "C"

@@ -1,0 +1,514 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- Driver.cpp - the entry points of the CUDA driver -------------------===//
+#include "runtime/artifact/PtxText.h"
+#include "runtime/cuda/api/DriverApi.h"
+#include "test/cuda/recorder/Engine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <sys/mman.h>
+
+using namespace mtp::cuda;
+using namespace mtp::recorder;
+
+namespace mtp::cuda {
+struct ContextHandle {
+  int device;
+};
+struct ModuleHandle {
+  std::map<std::string, std::unique_ptr<FunctionHandle>> functions;
+};
+struct FunctionHandle {
+  std::string name;
+  int parameters = 0;
+  bool loaded = false;
+};
+} // namespace mtp::cuda
+
+namespace {
+
+thread_local ContextHandle *currentContext = nullptr;
+
+template <typename Handle> Handle *handleOf(uint64_t number) {
+  return reinterpret_cast<Handle *>(number);
+}
+
+struct Locked {
+  Locked() : engine(Engine::get()), lock(engine.mutex) {}
+  Engine &engine;
+  std::lock_guard<std::mutex> lock;
+  /// Records the call and gives its status back.
+  int done(const char *name, int status, uint64_t stream = 0,
+           uint64_t handle = 0, uint64_t bytes = 0, std::string detail = "") {
+    Call call;
+    call.name = name;
+    call.context = numberOf(currentContext);
+    call.status = status;
+    call.stream = stream;
+    call.handle = handle;
+    call.bytes = bytes;
+    call.detail = std::move(detail);
+    engine.note(std::move(call));
+    return status;
+  }
+  /// Memory at an address that is never used again.
+  static uint64_t map(size_t bytes) {
+    return numberOf(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  }
+  /// Gives the pages back, and keeps the address.
+  static bool unmap(std::map<uint64_t, uint64_t> &list, uint64_t address) {
+    auto it = list.find(address);
+    if (it == list.end())
+      return false;
+    madvise(handleOf<void>(address), it->second, MADV_DONTNEED);
+    list.erase(it);
+    return true;
+  }
+  /// Records the call, then gives its work to the stream.
+  int give(const char *name, StreamHandle *stream, Work work, Action action) {
+    std::string detail = work.what;
+    size_t call = 0;
+    done(name, driver::Success, numberOf(stream), 0, 0, detail);
+    call = engine.record.calls.size() - 1;
+    if (engine.give(numberOf(stream), std::move(work), std::move(action)))
+      return driver::Success;
+    return engine.record.calls[call].status = driver::InvalidHandle;
+  }
+};
+
+Range rangeOf(const void *address, size_t bytes) {
+  return {numberOf(address), numberOf(address) + bytes};
+}
+Range rangeOf(Address address, size_t bytes) {
+  return {address, address + bytes};
+}
+
+int copyWork(const char *name, void *target, const void *source, size_t bytes,
+             StreamHandle *stream) {
+  Locked locked;
+  Work work;
+  work.what = "copy";
+  work.reads = {rangeOf(source, bytes)};
+  work.writes = {rangeOf(target, bytes)};
+  return locked.give(name, stream, std::move(work), [=] {
+    // The host looks at words meanwhile.
+    if (bytes == sizeof(uint32_t))
+      __atomic_store_n(static_cast<uint32_t *>(target),
+                       *static_cast<const uint32_t *>(source),
+                       __ATOMIC_RELAXED);
+    else
+      std::memmove(target, source, bytes);
+  });
+}
+
+/// Copies from pageable memory are over when the call is.
+int copyFromHost(const char *name, void *target, const void *source,
+                 size_t bytes, StreamHandle *stream) {
+  Locked locked;
+  const char *begin = static_cast<const char *>(source);
+  bool isPinned = false;
+  for (auto &[address, size] : locked.engine.pinned)
+    isPinned |= numberOf(begin) >= address && numberOf(begin) < address + size;
+  Work work;
+  work.what = "copy";
+  work.writes = {rangeOf(target, bytes)};
+  if (isPinned) {
+    work.reads = {rangeOf(source, bytes)};
+    return locked.give(name, stream, std::move(work),
+                       [=] { std::memcpy(target, source, bytes); });
+  }
+  std::vector<char> staged(begin, begin + bytes);
+  return locked.give(name, stream, std::move(work),
+                     [=] { std::memcpy(target, staged.data(), bytes); });
+}
+
+} // namespace
+
+extern "C" {
+
+int cuInit(unsigned) {
+  Locked locked;
+  return locked.done("cuInit", locked.engine.settings.initStatus);
+}
+int cuDriverGetVersion(int *version) {
+  *version = 13000;
+  return driver::Success;
+}
+int cuGetErrorName(int status, const char **text) {
+  *text = status == driver::OutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : status == driver::NoDevice  ? "CUDA_ERROR_NO_DEVICE"
+                                        : "CUDA_ERROR";
+  return driver::Success;
+}
+int cuGetErrorString(int status, const char **text) {
+  switch (status) {
+  case driver::OutOfMemory:
+    *text = "out of memory";
+    break;
+  case driver::NoDevice:
+    *text = "no CUDA-capable device is detected";
+    break;
+  case driver::CaptureUnsupported:
+    *text = "operation not permitted when stream is capturing";
+    break;
+  case driver::CaptureUnjoined:
+    *text = "capturing stream has unjoined work";
+    break;
+  case driver::CaptureIsolation:
+    *text = "dependency created on uncaptured work in another stream";
+    break;
+  default:
+    *text = "an error of the recording driver";
+  }
+  return driver::Success;
+}
+int cuDeviceGetCount(int *count) {
+  Locked locked;
+  *count = locked.engine.settings.devices;
+  return driver::Success;
+}
+int cuDeviceGet(int *device, int ordinal) {
+  *device = ordinal;
+  return driver::Success;
+}
+int cuDeviceGetName(char *name, int size, int device) {
+  std::string text = "recording device " + std::to_string(device);
+  std::strncpy(name, text.c_str(), static_cast<size_t>(size));
+  return driver::Success;
+}
+int cuDeviceGetAttribute(int *value, int attribute, int) {
+  *value = attribute == driver::CapabilityMajor   ? 9
+           : attribute == driver::CapabilityMinor ? 0
+                                                  : 227 << 10;
+  return driver::Success;
+}
+int cuDevicePrimaryCtxRetain(ContextHandle **context, int device) {
+  Locked locked;
+  // A device has one primary context.
+  static std::map<int, ContextHandle> contexts;
+  *context = &contexts.try_emplace(device, ContextHandle{device}).first->second;
+  ++locked.engine.otherHandles;
+  return locked.done("cuDevicePrimaryCtxRetain", driver::Success, 0,
+                     numberOf(*context), 0, std::to_string(device));
+}
+int cuDevicePrimaryCtxRelease_v2(int device) {
+  Locked locked;
+  --locked.engine.otherHandles;
+  return locked.done("cuDevicePrimaryCtxRelease_v2", driver::Success, 0, 0, 0,
+                     std::to_string(device));
+}
+int cuCtxSetCurrent(ContextHandle *context) {
+  currentContext = context;
+  return driver::Success;
+}
+int cuMemGetInfo_v2(size_t *free, size_t *total) {
+  Locked locked;
+  *free = *total = locked.engine.settings.memoryBytes;
+  return driver::Success;
+}
+int cuMemAlloc_v2(Address *address, size_t bytes) {
+  Locked locked;
+  if (bytes > locked.engine.settings.memoryBytes)
+    return locked.done("cuMemAlloc_v2", driver::OutOfMemory, 0, 0, bytes);
+  *address = locked.map(bytes);
+  std::memset(handleOf<void>(*address), 0xcb, bytes);
+  locked.engine.allocations[*address] = bytes;
+  return locked.done("cuMemAlloc_v2", driver::Success, 0, *address, bytes);
+}
+int cuMemFree_v2(Address address) {
+  Locked locked;
+  bool known =
+      currentContext && locked.unmap(locked.engine.allocations, address);
+  return locked.done("cuMemFree_v2",
+                     known ? driver::Success : driver::InvalidValue, 0,
+                     address);
+}
+int cuMemHostAlloc(void **address, size_t bytes, unsigned) {
+  Locked locked;
+  *address = handleOf<void>(locked.map(bytes));
+  locked.engine.pinned[numberOf(*address)] = bytes;
+  return locked.done("cuMemHostAlloc", driver::Success, 0, numberOf(*address),
+                     bytes);
+}
+int cuMemFreeHost(void *address) {
+  Locked locked;
+  bool known =
+      currentContext && locked.unmap(locked.engine.pinned, numberOf(address));
+  return locked.done("cuMemFreeHost",
+                     known ? driver::Success : driver::InvalidValue, 0,
+                     numberOf(address));
+}
+int cuMemcpyHtoDAsync_v2(Address target, const void *source, size_t bytes,
+                         StreamHandle *stream) {
+  return copyFromHost("cuMemcpyHtoDAsync_v2", handleOf<void>(target), source,
+                      bytes, stream);
+}
+int cuMemcpyDtoHAsync_v2(void *target, Address source, size_t bytes,
+                         StreamHandle *stream) {
+  return copyWork("cuMemcpyDtoHAsync_v2", target, handleOf<void>(source), bytes,
+                  stream);
+}
+int cuMemcpyDtoDAsync_v2(Address target, Address source, size_t bytes,
+                         StreamHandle *stream) {
+  return copyWork("cuMemcpyDtoDAsync_v2", handleOf<void>(target),
+                  handleOf<void>(source), bytes, stream);
+}
+int cuMemcpy2DAsync_v2(const Copy2D *given, StreamHandle *stream) {
+  Locked locked;
+  Copy2D copy = *given;
+  Work work;
+  work.what = "copy";
+  for (size_t row = 0; row < copy.height; ++row) {
+    work.reads.push_back(
+        rangeOf(copy.source + row * copy.sourcePitch, copy.width));
+    work.writes.push_back(
+        rangeOf(copy.target + row * copy.targetPitch, copy.width));
+  }
+  return locked.give("cuMemcpy2DAsync_v2", stream, std::move(work), [copy] {
+    for (size_t row = 0; row < copy.height; ++row)
+      std::memcpy(handleOf<char>(copy.target + row * copy.targetPitch),
+                  handleOf<char>(copy.source + row * copy.sourcePitch),
+                  copy.width);
+  });
+}
+int cuMemsetD8Async(Address target, unsigned char value, size_t bytes,
+                    StreamHandle *stream) {
+  Locked locked;
+  Work work;
+  work.what = "fill";
+  work.writes = {rangeOf(target, bytes)};
+  return locked.give("cuMemsetD8Async", stream, std::move(work), [=] {
+    std::memset(handleOf<void>(target), value, bytes);
+  });
+}
+int cuMemsetD32Async(Address target, unsigned value, size_t count,
+                     StreamHandle *stream) {
+  Locked locked;
+  Work work;
+  work.what = "fill";
+  work.writes = {rangeOf(target, count * sizeof(unsigned))};
+  return locked.give("cuMemsetD32Async", stream, std::move(work), [=] {
+    // Pinned memory is read by the host meanwhile.
+    for (size_t i = 0; i < count; ++i)
+      __atomic_store_n(handleOf<unsigned>(target) + i, value, __ATOMIC_RELAXED);
+  });
+}
+
+int cuStreamCreate(StreamHandle **stream, unsigned) {
+  Locked locked;
+  uint64_t number = locked.engine.newHandle();
+  locked.engine.streams[number];
+  *stream = handleOf<StreamHandle>(number);
+  return locked.done("cuStreamCreate", driver::Success, 0, number);
+}
+int cuStreamDestroy_v2(StreamHandle *stream) {
+  Locked locked;
+  bool known = currentContext && locked.engine.streams.erase(numberOf(stream));
+  return locked.done("cuStreamDestroy_v2",
+                     known ? driver::Success : driver::InvalidHandle, 0,
+                     numberOf(stream));
+}
+int cuStreamQuery(StreamHandle *stream) {
+  Locked locked;
+  auto it = locked.engine.streams.find(numberOf(stream));
+  int status = driver::InvalidHandle;
+  if (it != locked.engine.streams.end())
+    status = it->second.captured.capture ? driver::CaptureUnsupported
+             : locked.engine.finish(it->second.eager) ? driver::Success
+                                                      : driver::NotReady;
+  // Polls that find nothing tell nothing.
+  if (status != driver::NotReady)
+    locked.done("cuStreamQuery", status, numberOf(stream), numberOf(stream));
+  return status;
+}
+int cuStreamWaitEvent(StreamHandle *stream, EventHandle *event, unsigned) {
+  Locked locked;
+  bool dropped =
+      locked.engine.capturesFirst() && locked.engine.plants("drop-wait");
+  int status = dropped
+                   ? driver::Success
+                   : locked.engine.waitEvent(numberOf(stream), numberOf(event));
+  return locked.done("cuStreamWaitEvent", status, numberOf(stream),
+                     numberOf(event));
+}
+int cuStreamBeginCapture_v2(StreamHandle *stream, unsigned mode) {
+  Locked locked;
+  int status = mode == driver::CaptureThreadLocal
+                   ? locked.engine.beginCapture(numberOf(stream))
+                   : driver::InvalidValue;
+  return locked.done("cuStreamBeginCapture_v2", status, numberOf(stream));
+}
+int cuStreamEndCapture(StreamHandle *stream, GraphHandle **graph) {
+  Locked locked;
+  uint64_t number = 0;
+  int status = locked.engine.endCapture(numberOf(stream), number);
+  *graph = handleOf<GraphHandle>(number);
+  return locked.done("cuStreamEndCapture", status, numberOf(stream), number);
+}
+
+int cuEventCreate(EventHandle **event, unsigned) {
+  Locked locked;
+  uint64_t number = locked.engine.newHandle();
+  locked.engine.events[number];
+  *event = handleOf<EventHandle>(number);
+  return locked.done("cuEventCreate", driver::Success, 0, number);
+}
+int cuEventDestroy_v2(EventHandle *event) {
+  Locked locked;
+  bool known = currentContext && locked.engine.events.erase(numberOf(event));
+  return locked.done("cuEventDestroy_v2",
+                     known ? driver::Success : driver::InvalidHandle, 0,
+                     numberOf(event));
+}
+int cuEventRecord(EventHandle *event, StreamHandle *stream) {
+  Locked locked;
+  int status = locked.engine.recordEvent(numberOf(event), numberOf(stream));
+  return locked.done("cuEventRecord", status, numberOf(stream),
+                     numberOf(event));
+}
+int cuEventQuery(EventHandle *event) {
+  Locked locked;
+  auto it = locked.engine.events.find(numberOf(event));
+  int status = driver::InvalidHandle;
+  if (it != locked.engine.events.end())
+    status = it->second.capture                 ? driver::CaptureUnsupported
+             : locked.engine.finish(it->second) ? driver::Success
+                                                : driver::NotReady;
+  return locked.done("cuEventQuery", status, 0, numberOf(event));
+}
+int cuEventElapsedTime(float *milliseconds, EventHandle *begin,
+                       EventHandle *end) {
+  // Of no meaning, but the same in every run of one program.
+  *milliseconds = static_cast<float>(numberOf(end) - numberOf(begin));
+  return driver::Success;
+}
+
+int cuModuleLoadDataEx(ModuleHandle **module, const void *image, unsigned,
+                       const int *, void **) {
+  Locked locked;
+  *module = new ModuleHandle;
+  for (auto &[name, parameters] :
+       mtp::ptxEntries(static_cast<const char *>(image))) {
+    auto function = std::make_unique<FunctionHandle>();
+    function->name = name;
+    function->parameters = parameters;
+    (*module)->functions[name] = std::move(function);
+  }
+  ++locked.engine.otherHandles;
+  return locked.done("cuModuleLoadDataEx", driver::Success, 0,
+                     numberOf(*module));
+}
+int cuModuleUnload(ModuleHandle *module) {
+  Locked locked;
+  if (!currentContext)
+    return locked.done("cuModuleUnload", driver::InvalidHandle);
+  locked.done("cuModuleUnload", driver::Success, 0, numberOf(module));
+  delete module;
+  --locked.engine.otherHandles;
+  return driver::Success;
+}
+int cuModuleGetFunction(FunctionHandle **function, ModuleHandle *module,
+                        const char *name) {
+  Locked locked;
+  auto it = module->functions.find(name);
+  bool found = it != module->functions.end();
+  if (found)
+    *function = it->second.get();
+  return locked.done("cuModuleGetFunction",
+                     found ? driver::Success : driver::NotFound, 0, 0, 0, name);
+}
+int cuFuncSetAttribute(FunctionHandle *function, int, int) {
+  Locked locked;
+  return locked.done("cuFuncSetAttribute", driver::Success, 0, 0, 0,
+                     function->name);
+}
+int cuFuncGetAttribute(int *value, int, FunctionHandle *function) {
+  Locked locked;
+  function->loaded = true;
+  *value = 32;
+  return locked.done("cuFuncGetAttribute", driver::Success, 0, 0, 0,
+                     function->name);
+}
+int cuLaunchKernel(FunctionHandle *function, unsigned gridX, unsigned gridY,
+                   unsigned gridZ, unsigned blockX, unsigned blockY,
+                   unsigned blockZ, unsigned, StreamHandle *stream,
+                   void **parameters, void **) {
+  Locked locked;
+  if (locked.engine.capturesFirst() && locked.engine.plants("allocate"))
+    locked.done("cuMemAlloc_v2", driver::Success, 0, locked.map(4096), 4096);
+  if (!function->loaded) {
+    function->loaded = true;
+    locked.done("lazy load", driver::Success, numberOf(stream), 0, 0,
+                function->name);
+  }
+  std::vector<uint64_t> values(static_cast<size_t>(function->parameters));
+  for (size_t i = 0; i < values.size(); ++i)
+    std::memcpy(&values[i], parameters[i], sizeof(uint64_t));
+  Work work;
+  work.what = "kernel " + function->name;
+  locked.engine.takeTouched(work);
+  auto it = locked.engine.kernels.find(function->name);
+  KernelBody body = it == locked.engine.kernels.end() ? nullptr : it->second;
+  std::vector<unsigned> shape = {gridX, gridY, gridZ, blockX, blockY, blockZ};
+  return locked.give("cuLaunchKernel", stream, std::move(work),
+                     [body, values, shape] {
+                       if (body)
+                         body(values.data(), shape.data());
+                     });
+}
+
+int cuGraphInstantiateWithFlags(GraphExecHandle **exec, GraphHandle *graph,
+                                unsigned long long) {
+  Locked locked;
+  auto it = locked.engine.graphs.find(numberOf(graph));
+  if (it == locked.engine.graphs.end())
+    return locked.done("cuGraphInstantiateWithFlags", driver::InvalidHandle);
+  uint64_t number = locked.engine.newHandle();
+  locked.engine.executables[number] = it->second;
+  *exec = handleOf<GraphExecHandle>(number);
+  return locked.done("cuGraphInstantiateWithFlags", driver::Success, 0, number);
+}
+int cuGraphLaunch(GraphExecHandle *exec, StreamHandle *stream) {
+  Locked locked;
+  if (locked.engine.plants("free")) {
+    auto &list = locked.engine.allocations;
+    auto largest =
+        std::max_element(list.begin(), list.end(),
+                         [](auto &a, auto &b) { return a.second < b.second; });
+    locked.done("cuMemFree_v2", driver::Success, 0, largest->first);
+  }
+  locked.done("cuGraphLaunch", driver::Success, numberOf(stream),
+              numberOf(exec));
+  size_t call = locked.engine.record.calls.size() - 1;
+  int status = locked.engine.launch(numberOf(exec), numberOf(stream));
+  return locked.engine.record.calls[call].status = status;
+}
+int cuGraphDestroy(GraphHandle *graph) {
+  Locked locked;
+  bool known = currentContext && locked.engine.graphs.erase(numberOf(graph));
+  return locked.done("cuGraphDestroy",
+                     known ? driver::Success : driver::InvalidHandle, 0,
+                     numberOf(graph));
+}
+int cuGraphExecDestroy(GraphExecHandle *exec) {
+  Locked locked;
+  bool known =
+      currentContext && locked.engine.executables.erase(numberOf(exec));
+  return locked.done("cuGraphExecDestroy",
+                     known ? driver::Success : driver::InvalidHandle, 0,
+                     numberOf(exec));
+}
+
+void mtpRecorderTouches(const Touched *ranges, size_t count) {
+  Locked locked;
+  std::vector<Range> reads, writes;
+  for (size_t i = 0; i < count; ++i)
+    if (ranges[i].bytes > 0)
+      (ranges[i].written ? writes : reads)
+          .push_back(rangeOf(ranges[i].begin, ranges[i].bytes));
+  locked.engine.touch(std::move(reads), std::move(writes));
+}
+
+} // extern "C"
