@@ -150,7 +150,7 @@ int64_t Model::tableEntries(bool withCopies) const {
 
 std::optional<BoundedSolution> solveBounded(Model &model,
                                             const SolverOptions &limits) {
-  constexpr int64_t mostEntries = int64_t(1) << 24;
+  constexpr int64_t mostEntries = int64_t(1) << 23;
   if (model.tableEntries(/*withCopies=*/false) > mostEntries)
     return std::nullopt;
   SolverOptions whole = limits;
