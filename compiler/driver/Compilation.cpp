@@ -3,6 +3,8 @@
 #include "compiler/driver/Compilation.h"
 
 #include "compiler/codegen/ProgramEmitter.h"
+#include "compiler/codegen/cuda/GpuKernels.h"
+#include "compiler/codegen/cuda/GpuLowering.h"
 #include "compiler/cost/Target.h"
 #include "compiler/driver/Budget.h"
 #include "compiler/driver/GraphReport.h"
@@ -19,6 +21,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <fstream>
 #include <set>
@@ -49,6 +52,11 @@ Compilation::~Compilation() = default;
 
 bool Compilation::run(std::vector<ReadFile> &files) {
   stages.expect(12);
+  if (isOnGpu() && gpuCapability(request.gpuArch) == 0)
+    return stages.fail(kUsage, "usage",
+                       "--gpu-arch '" + request.gpuArch +
+                           "': kernels can be made for " +
+                           llvm::join(gpuArchitectures(), ", "));
   bool good = import(files) && addLoss() && simplify() && chooseParameters() &&
               plan() && differentiate() && lower() && emit();
   result.warnings.insert(result.warnings.end(),
@@ -187,7 +195,9 @@ bool Compilation::simplify() {
   return good &&
          stages.runPasses("precision", *module, [&](OpPassManager &passes) {
            MtpConvertPrecisionOptions options;
-           options.precision = request.precision;
+           // The rounding to tf32 is in the products themselves.
+           options.precision =
+               request.precision == "tf32" ? "f32" : request.precision;
            options.masterWeights = train.has_value();
            passes.addPass(createMtpConvertPrecision(options));
          });
@@ -401,8 +411,10 @@ bool Compilation::lower() {
   if (request.explain)
     result.explainJson["graph"] = reportGraph(*module);
   return stages.runPasses("partition", *module, addPartitionPasses) &&
-         stages.runPasses("fuse", *module, addFusePasses);
+         stages.runPasses("fuse", *module,
+                          isOnGpu() ? addGpuFusePasses : addFusePasses);
 }
+
 /// The compiled objects, by their own key: many plans of a model share kernels.
 bool Compilation::emitKernels(KernelModule &kernels) {
   KernelOptions options;
@@ -416,6 +428,47 @@ bool Compilation::emitKernels(KernelModule &kernels) {
   for (auto &[name, time] : object->stageMs)
     result.stageMs.push_back({"kernels_" + name, time});
   return true;
+}
+
+/// PTX, and what a launch needs to know of each kernel.
+bool Compilation::emitGpuKernels(GpuKernelModule &kernels) {
+  Artifact &artifact = result.artifact;
+  if (failed(kernels.finish(artifact.collectiveSites)))
+    return false;
+  artifact.gpu = {request.gpuArch, kernels.gpuKernels()};
+  auto write = [&](const char *name, const std::string &text) {
+    Error error;
+    std::string path = request.dumpDir + "/" + name;
+    return request.dumpDir.empty() || writeFileAtomically(path, text, error) ||
+           stages.fail(error.exitCode, error.kind, error.message);
+  };
+  std::string text, error;
+  llvm::raw_string_ostream stream(text);
+  kernels.code()->print(stream);
+  if (!write("kernels.mlir", text))
+    return false;
+  FailureOr<std::string> ptx = kernels.emitPtx(error);
+  if (failed(ptx))
+    return stages.fail(kNotPresent, "kernels", "kernels: " + error);
+  artifact.object = std::move(*ptx);
+  return write("kernels.ptx", artifact.object);
+}
+
+bool Compilation::emitCode() {
+  auto program = [&](KernelModule &kernels) {
+    return succeeded(emitProgram(*module, kernels, result.artifact)) &&
+           checkBudget();
+  };
+  if (!isOnGpu()) {
+    KernelModule kernels(&context);
+    return stages.run("program", [&] { return program(kernels); }) &&
+           stages.run("kernels", [&] { return emitKernels(kernels); });
+  }
+  GpuKernelModule kernels(&context, request.gpuArch, request.precision);
+  return stages.run(
+             "program", [&] { return program(kernels); }, kBadInput,
+             "unsupported") &&
+         stages.run("kernels", [&] { return emitGpuKernels(kernels); });
 }
 
 bool Compilation::emit() {
@@ -437,13 +490,7 @@ bool Compilation::emit() {
     training["classes"] = number(training::names::classes);
     training["gradient_bytes"] = number(training::names::gradientBytes);
   }
-  KernelModule kernels(&context);
-  if (!stages.run("program",
-                  [&] {
-                    return succeeded(emitProgram(*module, kernels, artifact)) &&
-                           checkBudget();
-                  }) ||
-      !stages.run("kernels", [&] { return emitKernels(kernels); }))
+  if (!emitCode())
     return false;
   reportProgram(result);
   std::string error;

@@ -11,6 +11,8 @@
 
 namespace mtp {
 
+class GpuKernelModule;
+
 /// Dialects that any stage makes.
 void registerDialects(mlir::DialectRegistry &registry);
 
@@ -48,6 +50,10 @@ private:
   bool lower();
   bool emit();
   bool emitKernels(KernelModule &kernels);
+  bool emitGpuKernels(GpuKernelModule &kernels);
+  /// Program and kernels, for the CPU or for GPUs.
+  bool emitCode();
+  bool isOnGpu() const { return request.device != "cpu"; }
 
   const CompileRequest &request;
   CompileResult &result;

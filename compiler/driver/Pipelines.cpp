@@ -90,6 +90,13 @@ void mtp::addFusePasses(OpPassManager &passes) {
   passes.addPass(createSpmdBucketCollectives());
 }
 
+void mtp::addGpuFusePasses(OpPassManager &passes) {
+  passes.addPass(createSpmdFoldEpilogues());
+  passes.addPass(createSpmdSplitEpilogues());
+  passes.addPass(createSpmdFuse());
+  passes.addPass(createSpmdBucketCollectives());
+}
+
 namespace {
 
 struct ShardOptions : PassPipelineOptions<ShardOptions> {
@@ -225,6 +232,18 @@ struct TrainOptions : ShardOptions {
   }
 };
 
+struct NvvmOptions : PassPipelineOptions<NvvmOptions> {
+  Option<std::string> arch{*this, "arch",
+                           llvm::cl::desc("Least compute capability: sm_90"),
+                           llvm::cl::init("sm_90")};
+  Option<std::string> precision{*this, "precision",
+                                llvm::cl::desc("f32, f64, bf16, f16 or tf32"),
+                                llvm::cl::init("f32")};
+  Option<std::string> to{
+      *this, "to", llvm::cl::desc("gpu: before the last lowering, or nvvm"),
+      llvm::cl::init("nvvm")};
+};
+
 void buildTrain(OpPassManager &passes, const TrainOptions &options) {
   TrainRequest train = options.request();
   addLossPasses(passes, train, options.loss, {});
@@ -265,6 +284,17 @@ void mtp::registerMtpPipelines() {
                                addPartitionPasses(passes);
                                addFusePasses(passes);
                              });
+  PassPipelineRegistration<NvvmOptions>(
+      "mtp-to-nvvm",
+      "Replace the program of a rank by its device code and its launches",
+      [](OpPassManager &passes, const NvvmOptions &options) {
+        passes.addPass(createSpmdSplitEpilogues());
+        SpmdLowerToGpuOptions lower;
+        lower.arch = options.arch;
+        lower.precision = options.precision;
+        lower.to = options.to;
+        passes.addPass(createSpmdLowerToGpu(lower));
+      });
   PassPipelineRegistration<>(
       "mtp-to-llvm",
       "Replace the program of a rank by its kernels in the llvm dialect",

@@ -41,6 +41,8 @@ void addUpdatePasses(mlir::OpPassManager &passes, const TrainRequest &train);
 void addPartitionPasses(mlir::OpPassManager &passes);
 /// Regions that become kernels.
 void addFusePasses(mlir::OpPassManager &passes);
+/// The same for a program that runs on GPUs.
+void addGpuFusePasses(mlir::OpPassManager &passes);
 
 /// Registers the pipelines and the flag --explain.
 void registerMtpPipelines();

@@ -187,7 +187,7 @@ TEST(CommandLine, WhatIsNotInThisBuildIsExit6) {
   expectRefusal(6, "CUDA", {"m.onnx", "--device", "cuda"});
   expectRefusal(2, "--comm nccl is not of --device cpu",
                 {"m.onnx", "--comm", "nccl"});
-  expectRefusal(6, "--gpu-arch: not in this build",
+  expectRefusal(2, "--gpu-arch is of --device cuda",
                 {"m.onnx", "-o", "m.mtp", "--gpu-arch", "sm_90"},
                 Tool::Compile);
 }

@@ -5,6 +5,7 @@
 #include "compiler/cost/Cluster.h"
 #include "runtime/cuda/Libraries.h"
 #include "runtime/support/System.h"
+#include "tools/common/GpuArch.h"
 #include "tools/common/LaterOptions.h"
 #include "tools/common/MeshSpec.h"
 #include "tools/common/Text.h"
@@ -143,6 +144,12 @@ static void addCompileOptions(CLI::App &app, Tool tool, Options &options,
   if (tool == Tool::Compile)
     app.add_option("-o,--output", options.artifactFile, "The artifact to write")
         ->type_name("FILE.mtp")
+        ->group(group);
+  if (tool == Tool::Compile)
+    app.add_option("--gpu-arch", request.gpuArch,
+                   "Of --device cuda: least compute capability (default: that "
+                   "of the GPU here)")
+        ->type_name("sm_XX")
         ->group(group);
 }
 
@@ -402,7 +409,8 @@ static void checkGpus(const Options &options) {
     throw Refusal{missing.exitCode, missing.message};
 }
 
-static void refuseAbsent(const CLI::App &app, const Options &options) {
+static void refuseAbsent(Tool tool, const CLI::App &app,
+                         const Options &options) {
   auto absent = [](const std::string &message) {
     throw Refusal{kNotPresent, message};
   };
@@ -412,9 +420,9 @@ static void refuseAbsent(const CLI::App &app, const Options &options) {
   const CompileRequest &request = options.compile;
   if (request.precision == "tf32" && request.device == "cpu")
     absent("--precision tf32: device cpu has no tf32, only cuda has");
-  if (request.device == "cuda")
+  if (request.device == "cuda" && tool == Tool::Run)
     checkGpus(options);
-  else if (request.device != "cpu")
+  else if (request.device != "cpu" && request.device != "cuda")
     absent("--device " + request.device + ": not in this build");
   const std::string &comm = options.session.comm;
   std::vector<std::string> comms = availableCommunicators();
@@ -437,6 +445,20 @@ static void finishRecompute(Options &options) {
     recompute = request.memoryBudget ? "auto" : "none";
   if (recompute == "auto" && !request.memoryBudget)
     request.memoryBudget = availableMemory() / options.mesh.ranks();
+}
+
+/// CUDA programs are made for an architecture: the one that is named, or that
+/// of the GPU here.
+static void finishGpuArch(Options &options) {
+  CompileRequest &request = options.compile;
+  if (request.device == "cpu" && !request.gpuArch.empty())
+    refuse("--gpu-arch is of --device cuda");
+  if (request.device != "cuda" || !request.gpuArch.empty())
+    return;
+  request.gpuArch = gpuArchitecture();
+  if (request.gpuArch.empty())
+    refuse("--device cuda: there is no GPU here to compile for; name one, for "
+           "example --gpu-arch sm_90");
 }
 
 /// --json of a command line that could not be read to its end.
@@ -504,7 +526,8 @@ bool mtp::parseCommandLine(Tool tool, int argc, const char *const *argv,
     finishCompile(options, raw);
     if (run)
       finishRun(options, raw);
-    refuseAbsent(app, options);
+    refuseAbsent(tool, app, options);
+    finishGpuArch(options);
     finishModel(tool, app, options);
     raw.train.finish(app, options.isArtifact, options.training,
                      options.compile.train);

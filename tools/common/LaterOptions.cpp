@@ -19,7 +19,6 @@ struct LaterOption {
 } // namespace
 
 static const LaterOption laterOptions[] = {
-    {"--gpu-arch", "sm_XX", "Compile for this GPU architecture", true},
     {"--launch", "N", "Start N processes (MPI)", false},
     {"--trace", "FILE", "Write a Perfetto trace", false},
     {"--save", "DIR", "Write a checkpoint", false},
@@ -30,8 +29,7 @@ static const LaterOption laterOptions[] = {
 
 void mtp::addLaterOptions(CLI::App &app, bool compileOnly) {
   for (const LaterOption &later : laterOptions) {
-    bool gpu = std::string(later.name) == "--gpu-arch";
-    if (compileOnly ? !later.compileToo : gpu)
+    if (compileOnly && !later.compileToo)
       continue;
     CLI::Option *option;
     if (*later.type == '\0' || *later.type == '[') {

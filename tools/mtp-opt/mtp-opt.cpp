@@ -26,22 +26,8 @@ static int fail(int exitCode, const llvm::Twine &message) {
   return exitCode;
 }
 
-/// A pipeline of CLI.md that this build doesn't have, or "".
-static llvm::StringRef laterPipeline(int argc, char **argv) {
-  for (int i = 1; i < argc; ++i) {
-    llvm::StringRef name = llvm::StringRef(argv[i]).ltrim('-').split('=').first;
-    if (llvm::StringRef(argv[i]).starts_with("-") &&
-        name == "mtp-to-nvvm")
-      return argv[i];
-  }
-  return "";
-}
-
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  if (llvm::StringRef later = laterPipeline(argc, argv); !later.empty())
-    return fail(mtp::kNotPresent,
-                later.split('=').first + ": not in this build");
   DialectRegistry registry;
   registerAllDialects(registry);
   registerAllExtensions(registry);
