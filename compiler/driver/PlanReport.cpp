@@ -6,6 +6,11 @@
 #include "compiler/training/OpMaker.h"
 #include "runtime/artifact/Footprint.h"
 
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+
 using namespace mlir;
 using namespace mtp;
 using nlohmann::json;
@@ -59,7 +64,55 @@ void mtp::reportPlan(const plan::Plan &plan, bool explain,
     result.explain = plan::explainText(plan);
 }
 
+/// What a memory budget costs: the fastest program that was tried and does not
+/// fit, if it is faster than the one that was chosen.
+static json constraintOf(const json &budget) {
+  int64_t bytes = budget.at("bytes");
+  auto time = [](const json &trial) {
+    return trial.value("time_us", json()).is_number()
+               ? trial["time_us"].get<double>()
+               : HUGE_VAL;
+  };
+  const json *fastest = nullptr;
+  double chosen = HUGE_VAL;
+  for (const json &trial : budget.at("tried")) {
+    if (!trial.contains("bytes"))
+      continue;
+    if (trial["bytes"] <= bytes)
+      chosen = std::min(chosen, time(trial));
+    else if (!fastest || time(trial) < time(*fastest))
+      fastest = &trial;
+  }
+  json constraint = {{"kind", "memory budget"},
+                     {"bytes", bytes},
+                     {"used", budget.at("used")},
+                     {"binds", fastest && time(*fastest) < chosen}};
+  std::string text = "memory budget of " + std::to_string(bytes) + " bytes: ";
+  if (!constraint["binds"]) {
+    constraint["text"] = text + "it does not bind, the fastest program fits";
+    return constraint;
+  }
+  constraint["cost_us"] = chosen - time(*fastest);
+  constraint["without"] = *fastest;
+  std::string cost;
+  llvm::raw_string_ostream(cost)
+      << llvm::format("%.1f us", chosen - time(*fastest));
+  constraint["text"] =
+      text + "it binds, a step takes " + cost + " longer; without it '" +
+      (*fastest)["layouts"].get<std::string>() + "' would be chosen, with " +
+      (*fastest)["bytes"].dump() + " bytes";
+  return constraint;
+}
+
 void mtp::reportProgram(CompileResult &result) {
+  const json &plan = result.artifact.plan;
+  if (plan.is_object() && plan.contains("budget")) {
+    result.explainJson["constraint"] = constraintOf(plan["budget"]);
+    if (!result.explain.empty())
+      result.explain +=
+          "binding constraint\n  " +
+          result.explainJson["constraint"]["text"].get<std::string>() + "\n";
+  }
   Footprint bytes = footprintOf(result.artifact);
   result.explainJson["model"] = result.artifact.model;
   result.explainJson["memory"] = {{"parameters", bytes.parameters},

@@ -178,6 +178,45 @@ static std::string splitText(Value value, const Layout &layout,
   return text + "]";
 }
 
+/// Says which axes have ranks without work of their own: nothing is split over
+/// the axis, or no dimension has as many blocks as it has ranks.
+static void noteIdleRanks(func::FuncOp function, Plan &plan) {
+  std::vector<AxisGroup> groups = groupsOf(plan.mesh);
+  std::vector<int64_t> busy(groups.size(), 1);
+  auto look = [&](ValueRange values, ArrayRef<Layout> layouts) {
+    for (auto [value, layout] : llvm::zip(values, layouts)) {
+      auto shape = cast<RankedTensorType>(value.getType()).getShape();
+      auto local = layout.localShape(shape, plan.mesh);
+      for (auto [group, most] : llvm::zip_equal(groups, busy))
+        for (auto [dim, cut] : llvm::enumerate(layout.dims))
+          if (local[dim] > 0 && llvm::any_of(group.parts, [&](int part) {
+                return llvm::is_contained(cut.axes, part);
+              }))
+            most = std::max(most, (shape[dim] + local[dim] - 1) / local[dim]);
+    }
+  };
+  for (auto [argument, planned] :
+       llvm::zip_equal(function.getArguments(), plan.arguments))
+    look(argument, planned.results);
+  for (auto [op, planned] : llvm::zip_equal(
+           function.getBody().front().without_terminator(), plan.ops)) {
+    look(op.getOperands(), planned.operands);
+    look(op.getResults(), planned.results);
+  }
+  for (auto [group, most] : llvm::zip_equal(groups, busy)) {
+    std::string axis =
+        "axis " + group.name + " of " + std::to_string(group.size) + ": ";
+    if (group.size > 1 && most == 1)
+      plan.notes.push_back(axis + "nothing is split over it, its ranks all do "
+                                  "the same");
+    else if (most < group.size)
+      plan.notes.push_back(axis + "no dimension has more than " +
+                           std::to_string(most) + " blocks to split over it, " +
+                           std::to_string(group.size - most) +
+                           " ranks are idle");
+  }
+}
+
 LogicalResult describe(func::FuncOp function, Plan &plan,
                        Conversions &conversions) {
   auto realization = Realization::of(function, plan, conversions);
@@ -231,6 +270,7 @@ LogicalResult describe(func::FuncOp function, Plan &plan,
         plan.allReplicated, computeTime(&op, strategy, cotangent, conversions));
   }
   addCollectives(function, *realization, conversions, plan);
+  noteIdleRanks(function, plan);
   return success();
 }
 

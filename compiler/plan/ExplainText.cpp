@@ -136,13 +136,17 @@ std::string explainText(const Plan &plan) {
          << " more";
     os << "\n";
   }
-  bool first = true;
-  for (const WholeValue &whole : plan.whole) {
-    if (!whole.isParameter)
-      continue;
-    os << (first ? "weights that stayed whole\n" : "") << "  " << whole.value
-       << " on " << whole.axis << ": " << whole.why << "\n";
-    first = false;
+  for (bool weights : {true, false}) {
+    bool first = true;
+    for (const WholeValue &whole : plan.whole) {
+      if (whole.isParameter != weights)
+        continue;
+      if (first)
+        os << (weights ? "weights" : "values") << " that stayed whole\n";
+      os << "  " << whole.value << " on " << whole.axis << ": " << whole.why
+         << "\n";
+      first = false;
+    }
   }
   printChoices(plan, os);
   printParts("largest parts of the time", timeParts(plan), micros, os);
@@ -195,11 +199,10 @@ static json opsJson(const std::vector<PlannedOp> &ops, const MeshShape &mesh) {
 static json partsJson(const std::vector<Part> &parts, bool isTime) {
   json list = json::array();
   for (const Part &part : parts)
-    list.push_back(
-        {{"kind", part.kind},
-         {"name", part.name},
-         {isTime ? "us" : "bytes",
-          isTime ? json(us(part.amount)) : json(part.amount)}});
+    list.push_back({{"kind", part.kind},
+                    {"name", part.name},
+                    {isTime ? "us" : "bytes",
+                     isTime ? json(us(part.amount)) : json(part.amount)}});
   return list;
 }
 

@@ -218,7 +218,8 @@ LogicalResult findPins(func::FuncOp function, const PlanOptions &options,
                        const MeshShape &mesh, Pins &pins) {
   if (failed(findNamed(function, options, pins)))
     return failure();
-  if (!options.annotations)
+  // On one rank all layouts are the same.
+  if (!options.annotations || mesh.ranks() == 1)
     return success();
   auto made = function->getParentOp()->getAttrOfType<StringAttr>(kPlanMesh);
   if (made && made != meshText(axes))
@@ -289,8 +290,14 @@ LogicalResult restrictTo(Model &model, const Pin &pin, const MeshShape &mesh,
       continue;
     if (quiet)
       return failure();
+    std::vector<Layout> possible = model.choices(value);
+    if (llvm::any_of(possible, *fits))
+      return emitError(value.getLoc())
+             << pin.source << ": '" << valueName(value)
+             << "' cannot have the layout <" << pin.text
+             << "> together with the pins before it";
     std::string choices;
-    for (const Layout &layout : model.choices(value))
+    for (const Layout &layout : possible)
       choices += (choices.empty() ? "<" : ", <") + layout.text(mesh) + ">";
     return emitError(value.getLoc()) << pin.source << ": '" << valueName(value)
                                      << "' cannot have the layout <" << pin.text

@@ -45,7 +45,7 @@ std::optional<std::pair<std::string, std::string>>
 mtp::parsePin(const std::string &text) {
   static const std::string entry =
       R"(\s*[A-Za-z_][A-Za-z0-9_]*(\.[0-9]+)?\s*=\s*)"
-      R"((R|P\((sum|max|min)\)|S\(\s*[0-9]+\s*(,\s*unit\s+[0-9]+\s*)?\))\s*)";
+      R"((I|R|P\((sum|max|min)\)|S\(\s*[0-9]+\s*(,\s*unit\s+[0-9]+\s*)?\))\s*)";
   static const std::regex layout(entry + "(," + entry + ")*");
   // The longest layout at the end: the first '=' that leaves one.
   for (size_t i = 1; i < text.size(); ++i)

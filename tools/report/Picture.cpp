@@ -138,9 +138,12 @@ public:
     std::string size = number(placement.width) + "\" height=\"" +
                        number(placement.height) + "\" viewBox=\"0 0 " +
                        number(placement.width) + " " + number(placement.height);
+    // A wide picture scrolls before its text gets too small to read.
+    std::string least = number(0.62 * placement.width);
     return "<div class=\"picture\"><svg xmlns=\"http://www.w3.org/2000/svg\" "
            "width=\"" +
-           size + "\" role=\"img\">\n" + body + "</svg></div>\n";
+           size + "\" style=\"max-width:max(100%," + least +
+           "px)\" role=\"img\">\n" + body + "</svg></div>\n";
   }
 
 private:

@@ -138,7 +138,8 @@ std::string picture(const std::vector<Scene> &scenes,
               " groups of ops, each on the block of a weight that the rank "
               "has, and " +
               std::to_string(collectives) +
-              " collectives, which stand in the table.</p>\n";
+              (collectives == 1 ? " collective" : " collectives") +
+              " of the table.</p>\n";
     else if (int(scene.boxes.size()) > kMostBoxes &&
              segmentsOf(scene).size() == 1)
       text += "<p>" + std::to_string(scene.boxes.size()) +
@@ -162,12 +163,24 @@ std::string reportPage(const Artifact &artifact, const json &explain) {
   if (explain.contains("notes"))
     for (const json &note : explain["notes"])
       text += "<p>" + escaped(note) + "</p>\n";
-  if (explain.contains("graph"))
-    text += picture(scenesOf(explain["graph"]), artifact);
-  else
+  if (explain.contains("constraint"))
+    text += "<p>" +
+            escaped("Constraint: " +
+                    explain["constraint"]["text"].get<std::string>()) +
+            ".</p>\n";
+  std::vector<std::string> weights; // in the order in which they are read
+  if (explain.contains("graph")) {
+    std::vector<Scene> scenes = scenesOf(explain["graph"]);
+    text += picture(scenes, artifact);
+    for (const Scene &scene : scenes)
+      for (const Box &box : scene.boxes)
+        for (const SceneWeight &weight : box.weights)
+          weights.push_back(weight.name);
+  } else {
     text += "<p>An artifact has no graph; a report of the model itself has a "
             "picture.</p>\n";
-  text += "<h2>Weights</h2>\n" + weightSection(artifact, explain) +
+  }
+  text += "<h2>Weights</h2>\n" + weightSection(artifact, explain, weights) +
           "<h2>Collectives</h2>\n" + collectiveSection(artifact, explain) +
           "<h2>Memory of a rank over time</h2>\n" + memorySection(artifact);
   std::string reasons = reasonSection(explain);
@@ -190,7 +203,8 @@ bool deliverReports(const Options &options, const Artifact &artifact,
                {}};
       return false;
     }
-    printf("%s", differenceText(before, explain).c_str());
+    if (!options.quiet)
+      printf("%s", differenceText(before, explain).c_str());
   }
   return options.report.empty() ||
          writeFileAtomically(options.report, reportPage(artifact, explain),

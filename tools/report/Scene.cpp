@@ -150,63 +150,12 @@ private:
       if (ops[i].at("phase") == phase && !source[i])
         addOp(scene, i);
     addOutputs(scene);
-    order(scene);
+    orderBoxes(scene);
     for (Box &box : scene.boxes)
       for (int value : box.inputs)
         addOnce(scene.boxes[size_t(scene.makerOf[size_t(value)])].outputs,
                 value);
     return scene;
-  }
-
-  /// What feeds a box stands before it, the nearest to the model's inputs
-  /// first: so a mask that all layers read stands before the first layer, and
-  /// equal layers have their boxes in the same order.
-  static void order(Scene &scene) {
-    std::vector<Box> &boxes = scene.boxes;
-    std::vector<int> depth(boxes.size(), 0);
-    std::vector<std::vector<int>> feeders(boxes.size());
-    std::vector<bool> feeds(boxes.size(), false), placed(boxes.size(), false);
-    for (size_t i = 0; i < boxes.size(); ++i) {
-      for (int value : boxes[i].inputs) {
-        int maker = scene.makerOf[size_t(value)];
-        addOnce(feeders[i], maker);
-        feeds[size_t(maker)] = true;
-        depth[i] = std::max(depth[i], depth[size_t(maker)] + 1);
-      }
-      std::stable_sort(feeders[i].begin(), feeders[i].end(), [&](int a, int b) {
-        return depth[size_t(a)] < depth[size_t(b)];
-      });
-    }
-    std::vector<int> sequence;
-    for (size_t root = 0; root < boxes.size(); ++root) {
-      if (feeds[root])
-        continue;
-      std::vector<std::pair<int, size_t>> path{{int(root), 0}};
-      placed[root] = true;
-      while (!path.empty()) {
-        auto &[box, next] = path.back();
-        if (next == feeders[size_t(box)].size()) {
-          sequence.push_back(box);
-          path.pop_back();
-          continue;
-        }
-        int feeder = feeders[size_t(box)][next++];
-        if (!placed[size_t(feeder)]) {
-          placed[size_t(feeder)] = true;
-          path.push_back({feeder, 0});
-        }
-      }
-    }
-    std::vector<Box> sorted;
-    std::vector<int> place(boxes.size(), 0);
-    for (int box : sequence) {
-      place[size_t(box)] = int(sorted.size());
-      sorted.push_back(std::move(boxes[size_t(box)]));
-    }
-    boxes = std::move(sorted);
-    for (int &maker : scene.makerOf)
-      if (maker >= 0)
-        maker = place[size_t(maker)];
   }
 
   void addOp(Scene &scene, size_t index) const {

@@ -70,6 +70,12 @@ struct Scene {
 /// Throws nlohmann::json::exception if it is no such graph.
 std::vector<Scene> scenesOf(const nlohmann::json &graph);
 
+/// Sorts the boxes, which stand behind what feeds them: what needs no product
+/// before the first layer, that which the last layers read first (masks, rotary
+/// tables); then what feeds a box before it, the nearest to the model's inputs
+/// first. So equal layers have their boxes in the same order.
+void orderBoxes(Scene &scene);
+
 /// Boxes that come again: [first, first + period), `count` times in a row.
 struct Segment {
   int first = 0, period = 0, count = 1;

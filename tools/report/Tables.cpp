@@ -193,7 +193,8 @@ std::string layoutChips(const std::string &layout) {
   return text;
 }
 
-std::string weightSection(const Artifact &artifact, const json &explain) {
+std::string weightSection(const Artifact &artifact, const json &explain,
+                          const std::vector<std::string> &order) {
   FoldedRows rows;
   int64_t whole = 0, each = 0;
   auto add = [&](const std::string &name, const json &shape,
@@ -207,9 +208,23 @@ std::string weightSection(const Artifact &artifact, const json &explain) {
                  numberCell(bytesText(bytes)));
   };
   if (explain.contains("weights")) {
+    std::map<std::string, size_t> position;
+    for (const std::string &name : order)
+      position.insert({name, position.size()});
+    std::vector<const json *> weights;
     for (const json &weight : explain["weights"])
+      weights.push_back(&weight);
+    auto key = [&](const json *weight) {
+      auto it = position.find(weight->at("name").get<std::string>());
+      return it == position.end() ? position.size() : it->second;
+    };
+    std::stable_sort(weights.begin(), weights.end(),
+                     [&](auto *a, auto *b) { return key(a) < key(b); });
+    for (const json *row : weights) {
+      const json &weight = *row;
       add(weight.at("name"), weight.at("shape"), weight.at("layout"),
           weight.at("how"), weight.at("bytes"), weight.at("bytes_per_rank"));
+    }
   } else {
     for (const Parameter &parameter : artifact.parameters) {
       if (!parameter.state.empty())

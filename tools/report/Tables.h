@@ -8,10 +8,12 @@
 
 namespace mtp::report {
 
-/// Every weight with shape, layout and bytes. Rows that differ in the numbers
+/// Every weight with shape, layout and bytes, in the order of `order` (names;
+/// others follow as they come). Rows that differ in the numbers
 /// of their names only, as those of equal layers do, are one row that opens.
 std::string weightSection(const Artifact &artifact,
-                          const nlohmann::json &explain);
+                          const nlohmann::json &explain,
+                          const std::vector<std::string> &order);
 
 /// Every collective with bytes, time, reason, runner-up and regret; folded
 /// alike. Of a training step those of all phases, with their conjugates.
