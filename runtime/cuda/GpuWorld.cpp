@@ -19,6 +19,17 @@ LibraryNeeds needsOf(const Artifact &artifact, const std::string &comm) {
   return needs;
 }
 
+/// With it a launch waits for its end, and a collective's end for the launches
+/// of the other ranks.
+void refuseBlockingLaunches(int64_t ranks) {
+  const char *value = std::getenv("CUDA_LAUNCH_BLOCKING");
+  if (ranks > 1 && value && *value && std::string(value) != "0")
+    fail(exits::Usage, "usage",
+         "CUDA_LAUNCH_BLOCKING=" + std::string(value) +
+             " makes the collectives of several ranks in one process hang: "
+             "unset it");
+}
+
 } // namespace
 
 GpuWorld::GpuWorld(Artifact given, const WorldOptions &options,
@@ -27,6 +38,7 @@ GpuWorld::GpuWorld(Artifact given, const WorldOptions &options,
     : World(std::move(given), options), loopback(comm == "loopback"),
       libraries(libraries) {
   int64_t count = artifact.axes.ranks();
+  refuseBlockingLaunches(count);
   checkDevices(comm, count, this->libraries.devices);
   for (int i = 0; i < (loopback ? 1 : static_cast<int>(count)); ++i) {
     devices.push_back(std::make_unique<Place>(this->libraries.driver, i));

@@ -3,6 +3,7 @@
 //===- CheckerTest.cpp - planted faults are found and named ---------------===//
 #include "test/cuda/GpuFixture.h"
 
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <gtest/gtest.h>
@@ -131,6 +132,33 @@ TEST_F(PlantedTest, AFreedBufferIsNamed) {
 TEST_F(PlantedTest, ASwappedCollectiveIsNamed) {
   std::vector<std::string> found = findings("swap", 0, "nccl");
   EXPECT_TRUE(has(found, "collectives: number 2 is ncclAllReduce f32 0 "));
+}
+
+TEST_F(PlantedTest, AReplayThatStallsEndsWithTheCollectiveAndTheRank) {
+  recorder::Settings settings;
+  std::strcpy(settings.plant, "swap");
+  settings.plantAt = 1; // the last one: it is lost
+  reset(settings);
+  SessionOptions options;
+  options.collectiveTimeout = 0.5;
+  auto session = start(twoSums(), "nccl", options);
+  TensorMap inputs, outputs;
+  inputs.emplace("x", HostTensor(DType::F32, {8}));
+  Error error;
+  ASSERT_TRUE(session->run(inputs, outputs, error)) << error.message;
+  auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(session->run(inputs, outputs, error));
+  std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(took.count(), 0.5);
+  EXPECT_LT(took.count(), 5);
+  EXPECT_EQ(error.exitCode, 4);
+  EXPECT_NE(error.message.find("rank 0 finished 1 of the 2 collectives of its "
+                               "step, and then all_reduce of 'sum4' over tp "
+                               "made no progress"),
+            std::string::npos)
+      << error.message;
+  EXPECT_NE(error.message.find("rank 1 is in "), std::string::npos);
+  session.reset();
 }
 
 /// Records made by hand, for what no program of ours can be made to do.

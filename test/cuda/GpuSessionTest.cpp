@@ -4,6 +4,7 @@
 #include "test/cuda/GpuFixture.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <gtest/gtest.h>
 #include <set>
 
@@ -232,6 +233,16 @@ TEST_F(GpuTest, AMeshThatIsLargerThanTheMachineNamesBoth) {
       << error.message;
   options.comm = "loopback";
   EXPECT_TRUE(Session::create(forGpu(multiplyAndGather(8, 4)), options, error));
+}
+
+TEST_F(GpuTest, BlockingLaunchesAreRefusedForSeveralRanks) {
+  setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+  Error error;
+  EXPECT_FALSE(Session::create(forGpu(multiplyAndGather(8, 2)), {}, error));
+  EXPECT_EQ(error.exitCode, 2);
+  EXPECT_NE(error.message.find("CUDA_LAUNCH_BLOCKING=1"), std::string::npos);
+  EXPECT_TRUE(Session::create(forGpu(multiplyAndGather(8, 1)), {}, error));
+  unsetenv("CUDA_LAUNCH_BLOCKING");
 }
 
 TEST_F(GpuTest, RefusesWhatTheDeviceCannotHoldOrRun) {

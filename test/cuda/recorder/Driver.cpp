@@ -119,6 +119,8 @@ int copyFromHost(const char *name, void *target, const void *source,
     return locked.give(name, stream, std::move(work),
                        [=] { std::memcpy(target, source, bytes); });
   }
+  if (bytes == 0)
+    return locked.give(name, stream, std::move(work), nullptr);
   std::vector<char> staged(begin, begin + bytes);
   return locked.give(name, stream, std::move(work),
                      [=] { std::memcpy(target, staged.data(), bytes); });

@@ -322,6 +322,7 @@ extern "C" {
 void mtpRecorderReset(const Settings *settings) {
   Engine &engine = Engine::get();
   std::lock_guard lock(engine.mutex);
+  forgetHeld();
   engine.reset(*settings);
 }
 void mtpRecorderKernel(const char *name, KernelBody body) {

@@ -147,6 +147,8 @@ private:
 };
 
 uint64_t threadNumber();
+/// Of NCCL: the collective that a planted fault holds back.
+void forgetHeld();
 
 inline uint64_t numberOf(const void *handle) {
   return reinterpret_cast<uint64_t>(handle);

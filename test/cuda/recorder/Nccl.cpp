@@ -62,6 +62,12 @@ struct Held {
   std::vector<Range> reads, writes;
 } held;
 
+} // namespace
+
+void mtp::recorder::forgetHeld() { held = {}; }
+
+namespace {
+
 int give(const char *name, NcclHandle *comm, StreamHandle *stream,
          std::shared_ptr<Part> part, std::vector<Range> reads,
          std::vector<Range> writes) {

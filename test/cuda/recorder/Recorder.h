@@ -36,8 +36,8 @@ struct Settings {
   /// A fault to plant: "drop-wait" ignores a wait for an event in a capture,
   /// "allocate" takes memory at a launch in a capture, "free" gives the largest
   /// allocation back at the launch of a graph, "swap" exchanges a captured
-  /// collective of the second rank of a communicator with the next one. Empty:
-  /// none.
+  /// collective of the second rank of a communicator with the next one, or
+  /// loses the last one. Empty: none.
   char plant[16] = "";
   int plantAt = 0; ///< how many such places come before it
 };
