@@ -66,7 +66,7 @@ def MtpConvertPrecision : Pass<"mtp-convert-precision", "::mlir::ModuleOp"> {
   let options = [
     Option<"precision", "precision", "std::string", "\"f32\"", "f32, f64, bf16 or f16">,
     Option<"masterWeights", "master-weights", "bool", "false",
-           "Weights are loaded as they are stored and rounded in the program: training updates them">];
+           "All floats have 32 bits at least, and weights are rounded in the program: training updates them">];
 }
 
 def MtpPartition : Pass<"mtp-partition", "::mlir::ModuleOp"> {

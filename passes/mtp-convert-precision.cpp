@@ -17,10 +17,10 @@ namespace mtp {
 
 namespace {
 
-/// Makes every float of a program a double.
+/// Gives every float of a program that has fewer bits the type `wide`.
 class Widening {
 public:
-  explicit Widening(MLIRContext *context) : f64(Float64Type::get(context)) {}
+  explicit Widening(FloatType wide) : wide(wide) {}
 
   void run(ModuleOp module) {
     module.walk([&](Operation *op) {
@@ -39,31 +39,33 @@ public:
 private:
   Type widened(Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    if (!tensor || !isa<FloatType>(tensor.getElementType()))
+    auto element =
+        tensor ? dyn_cast<FloatType>(tensor.getElementType()) : FloatType();
+    if (!element || element.getWidth() >= wide.getWidth())
       return type;
-    return RankedTensorType::get(tensor.getShape(), f64, tensor.getEncoding());
+    return RankedTensorType::get(tensor.getShape(), wide, tensor.getEncoding());
   }
   void widenValue(mtp::ConstantOp constant) {
     auto value = dyn_cast<DenseFPElementsAttr>(constant.getValue());
-    if (!value)
+    if (!value || widened(value.getType()) == value.getType())
       return;
     constant.setValueAttr(
-        cast<ElementsAttr>(value.mapValues(f64, [](const APFloat &number) {
-          APFloat wide = number;
+        cast<ElementsAttr>(value.mapValues(wide, [&](const APFloat &number) {
+          APFloat converted = number;
           bool lost;
-          wide.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven,
-                       &lost);
-          return wide.bitcastToAPInt();
+          converted.convert(wide.getFloatSemantics(),
+                            APFloat::rmNearestTiesToEven, &lost);
+          return converted.bitcastToAPInt();
         })));
   }
   void widenSignature(func::FuncOp func) {
-    auto wide = [&](Type type) { return widened(type); };
-    auto inputs = llvm::map_to_vector(func.getArgumentTypes(), wide);
-    auto results = llvm::map_to_vector(func.getResultTypes(), wide);
+    auto typeOf = [&](Type type) { return widened(type); };
+    auto inputs = llvm::map_to_vector(func.getArgumentTypes(), typeOf);
+    auto results = llvm::map_to_vector(func.getResultTypes(), typeOf);
     func.setFunctionType(FunctionType::get(func.getContext(), inputs, results));
   }
 
-  FloatType f64;
+  FloatType wide;
 };
 
 /// `value` in the element type `narrow`; a weight is loaded in it, unless
@@ -118,7 +120,10 @@ public:
   void runOnOperation() override {
     MLIRContext *context = &getContext();
     if (precision == "f64")
-      return Widening(context).run(getOperation());
+      return Widening(Float64Type::get(context)).run(getOperation());
+    // Sixteen bits can't hold the states of an optimizer.
+    if (masterWeights)
+      Widening(Float32Type::get(context)).run(getOperation());
     if (precision == "bf16" || precision == "f16")
       return narrowProducts(getOperation(),
                             precision == "f16"

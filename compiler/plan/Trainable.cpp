@@ -6,6 +6,7 @@
 #include "dialects/mtp/MtpDialect.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
 using namespace mtp;
@@ -46,13 +47,23 @@ static bool isRotaryTable(MulOp mul, Value table) {
   });
 }
 
+/// True if `value` is a stored tensor that was at most moved about.
+static bool isStored(Value value, int depth = 6) {
+  Operation *op = value.getDefiningOp();
+  if (!op || depth == 0)
+    return false;
+  return isa<ParameterOp>(op) ||
+         (isa<TransposeOp, ReshapeOp, ConvertOp, StridedSliceOp>(op) &&
+          isStored(op->getOperand(0), depth - 1));
+}
+
 /// True if a product of two activations is reached through elementwise steps.
 static bool leadsToScores(Value value, int depth = 12) {
   Operation *op = value.getDefiningOp();
   if (!op || depth == 0)
     return false;
   if (isa<MatMulOp>(op))
-    return true;
+    return !isStored(op->getOperand(0)) && !isStored(op->getOperand(1));
   return isa<MulOp, DivOp, AddOp, SubOp, TanhOp, SelectOp, ConvertOp>(op) &&
          llvm::any_of(op->getOperands(),
                       [&](Value v) { return leadsToScores(v, depth - 1); });
@@ -65,6 +76,28 @@ static bool feedsSoftmax(Value value, int depth = 6) {
                   (isa<AddOp, SelectOp, ConvertOp>(user) &&
                    feedsSoftmax(user->getResult(0), depth - 1));
          });
+}
+
+/// True if `value` is the angle of a rotary embedding: both its cosine and its
+/// sine are taken, and positions alone decide it, which are integers.
+static bool isRotaryAngle(Value value) {
+  if (llvm::none_of(value.getUsers(), llvm::IsaPred<CosOp>) ||
+      llvm::none_of(value.getUsers(), llvm::IsaPred<SinOp>))
+    return false;
+  llvm::DenseSet<Value> seen{value};
+  SmallVector<Value> open{value};
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    Operation *op = next.getDefiningOp();
+    if (!op && isFloat(next))
+      return false;
+    if (!op)
+      continue;
+    for (Value operand : op->getOperands())
+      if (seen.insert(operand).second)
+        open.push_back(operand);
+  }
+  return true;
 }
 
 namespace {
@@ -99,7 +132,11 @@ private:
       return "reaches the result only through " + name;
     if (isa<SelectOp>(user) && operand == 0)
       return "reaches the result only as the condition of a select";
-    if (isa<CosOp, SinOp>(user) || (isa<RotaryOp>(user) && operand > 0))
+    if (isa<RoundOp, FloorOp, CeilOp, SignOp>(user))
+      return "reaches the result only through " + name +
+             ", which is constant piece by piece";
+    if ((isa<CosOp, SinOp>(user) && isRotaryAngle(use.get())) ||
+        (isa<RotaryOp>(user) && operand > 0))
       return "reaches the result only as a table of a rotary embedding (" +
              name + ")";
     if (auto mul = dyn_cast<MulOp>(user); mul && isRotaryTable(mul, use.get()))

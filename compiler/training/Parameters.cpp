@@ -190,9 +190,7 @@ public:
               .getTrainable())
         pieces[parameter.getSource()].push_back(parameter);
     if (pieces.empty())
-      return module.emitError() << "there is nothing to train: no initializer "
-                                   "that is not frozen reaches the loss "
-                                   "through differentiable operations";
+      return nothingToTrain();
     int64_t next = 0;
     for (auto &[name, ops] : pieces)
       for (ParameterOp piece : separate(ops))
@@ -201,6 +199,20 @@ public:
   }
 
 private:
+  LogicalResult nothingToTrain() {
+    std::string why;
+    int named = 0;
+    for (auto initializer : module.getOps<InitializerOp>())
+      if (auto reason = initializer->getAttrOfType<StringAttr>(names::reason);
+          reason && named++ < 5)
+        why += (why.empty() ? ": '" : "; '") + initializer.getSymName().str() +
+               "' " + reason.str();
+    return module.emitError()
+           << "there is nothing to train: no initializer that is not frozen "
+              "reaches the loss through differentiable operations"
+           << why;
+  }
+
   /// The initializer that stands for `initializer` and those tied to it.
   StringRef parameterOf(InitializerOp initializer) {
     while (auto tied = initializer->getAttrOfType<StringAttr>(names::tiedTo))

@@ -1,6 +1,7 @@
 // RUN: mtp-opt %s --mtp-convert-precision=precision=bf16 | FileCheck %s --check-prefix=BF16
 // RUN: mtp-opt %s --mtp-convert-precision=precision=f64 | FileCheck %s --check-prefix=F64
 // RUN: mtp-opt %s --mtp-convert-precision | FileCheck %s --check-prefix=F32
+// RUN: mtp-opt %s --mtp-convert-precision=master-weights | FileCheck %s --check-prefix=MASTER
 // RUN: %exits 1 mtp-opt %s --mtp-convert-precision=precision=f8 2>&1 | FileCheck %s --check-prefix=BAD
 
 // BAD: error: precision 'f8' is none of f32, f64, bf16, f16
@@ -34,4 +35,19 @@ func.func @operands_of_products(%x: tensor<8x64xf32>) -> tensor<8x64xf32> {
   %c = mtp.constant dense<0.5> : tensor<f32>
   %s = mtp.add %z, %c : (tensor<8x64xf32>, tensor<f32>) -> tensor<8x64xf32>
   return %s : tensor<8x64xf32>
+}
+
+// Training a model of 16 bits.
+// MASTER-LABEL: func.func @sixteen_bits(%arg0: tensor<4xf32>, %arg1: tensor<4xi64>) -> tensor<4xf32>
+// MASTER-NEXT: %[[H:.*]] = mtp.parameter @h : tensor<4xf32>
+// MASTER-NEXT: %[[C:.*]] = mtp.constant dense<5.000000e-01> : tensor<f32>
+// MASTER-NEXT: %[[S:.*]] = mtp.add %arg0, %[[H]] : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+// MASTER-NEXT: mtp.add %[[S]], %[[C]]
+mtp.initializer @h : tensor<4xf16> {file = "model.onnx", offset = 16384 : i64, bytes = 8 : i64, parameter}
+func.func @sixteen_bits(%x: tensor<4xf16>, %i: tensor<4xi64>) -> tensor<4xf16> {
+  %h = mtp.parameter @h : tensor<4xf16>
+  %c = mtp.constant dense<0.5> : tensor<f16>
+  %s = mtp.add %x, %h : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xf16>
+  %y = mtp.add %s, %c : (tensor<4xf16>, tensor<f16>) -> tensor<4xf16>
+  return %y : tensor<4xf16>
 }

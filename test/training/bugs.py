@@ -156,6 +156,19 @@ def norm_counts_each_element_once(runner, folder):
         near(got.norm, [math.sqrt(20)], 1e-12, f"norm with {flags}")
 
 
+def norm_counts_experts_once(runner, folder):
+    """Megatron-LM #5916, #6099: experts are missing from the norm, or counted by every rank."""
+    graph = Graph()
+    y = graph.op("Add", graph.input("x", [1, 2, 8]), graph.weight("b", np.zeros((2, 8))))
+    graph.op("ReduceSum", y, output="loss", keepdims=0)
+    model = graph.save(folder / "experts.onnx", "loss")
+    inputs = [save_inputs(folder / "experts.npz", x=np.ones((1, 2, 8), np.float32))]
+    for flags in (on("ep=2,tp=2", "--pin", "b=ep = S(0)"), on("ep=2,tp=2", "--pin", "b=ep = S(0), tp = S(1)"),
+                  on("dp=2,ep=2", "--pin", "b=ep = S(0)", "--zero", "1")):
+        got = runner.train(model, inputs, "output:loss", flags)
+        near(got.norm, [4], 1e-12, f"norm with {flags}")
+
+
 def tied_weight_adds_both_gradients(runner, folder):
     """Megatron-LM 3479e6fb: one of the uses of a tied weight gets lost or garbage."""
     rng = np.random.default_rng(1)
@@ -265,6 +278,7 @@ CASES = [
     shared_head_norm_sums_over_ranks,
     norms_on_token_shards_sum_over_ranks,
     norm_counts_each_element_once,
+    norm_counts_experts_once,
     tied_weight_adds_both_gradients,
     few_key_heads_share_ranks,
     bias_after_a_row_product_counts_once,

@@ -203,6 +203,39 @@ def inner_loss(batch=3, tokens=4, hidden=8, classes=7):
     return m, inputs, "output:loss"
 
 
+def operators(rows=4, size=6):
+    """A weight for each operator; the loss is the sum of them all."""
+    m, terms = Model(17, opset=20), []
+    inputs = {"x": m.rng.normal(0, 0.1, (rows, size)).astype(np.float32)}
+    x = m.input("x", [rows, size])
+
+    def add(name, make):
+        y = make(m.op("Add", x, m.draw(name, rows, size)))
+        factor = m.constant(m.rng.normal(size=1), np.float32)
+        terms.append(m.op("ReduceSum", m.op("Mul", m.op("Tanh", y), factor), keepdims=0))
+
+    for name in ("Sin", "Cos", "Exp", "Sqrt", "Log", "Reciprocal", "Sigmoid", "Softplus", "Softsign", "Elu", "HardSwish",
+                 "Mish", "HardSigmoid", "LeakyRelu", "Erf", "Abs", "Softmax", "LogSoftmax", "LpNormalization"):
+        positive = name in ("Sqrt", "Log", "Reciprocal")
+        shift = m.constant(3, np.float32)
+        add(name, lambda y: m.op(name, m.op("Add", y, shift) if positive else y))
+    add("CumSum", lambda y: m.op("CumSum", y, m.constant(1)))
+    add("ReduceMax", lambda y: m.op("ReduceMax", y, m.constant([1])))
+    add("ReduceProd", lambda y: m.op("ReduceProd", y, m.constant([1])))
+    add("ReduceL2", lambda y: m.op("ReduceL2", y, m.constant([0])))
+    add("ReduceLogSumExp", lambda y: m.op("ReduceLogSumExp", y, m.constant([1])))
+    add("TopK", lambda y: m.op("TopK", y, m.constant([2]), outputs=2, axis=-1)[0])
+    add("Trilu", lambda y: m.op("Trilu", y))
+    add("Clip", lambda y: m.op("Clip", y, m.constant(-0.4, np.float32), m.constant(0.3, np.float32)))
+    add("Tile", lambda y: m.op("Tile", y, m.constant([2, 1])))
+    add("Pad", lambda y: m.op("Pad", y, m.constant([1, 0, 0, 2])))
+    # A bias of a softmax is no mask of scores.
+    weights = m.draw("gate.w", size, 3)
+    add("gate", lambda y: m.op("Softmax", m.op("Add", m.op("MatMul", y, weights), m.draw("gate.b", 3)), axis=-1))
+    m.op("Sum", *terms, output="loss")
+    return m, inputs, "output:loss"
+
+
 #===-----------------------------------------------------------------------===//
 # Checks
 #===-----------------------------------------------------------------------===//
@@ -299,6 +332,10 @@ def export_of_an_inner_loss(runner, folder):
     check_export(runner, folder, inner_loss, [("tp=2", ), ("dp=3", ), ("dp=2,tp=2", "--poison")])
 
 
+def operators_have_their_gradients(runner, folder):
+    check_export(runner, folder, operators, [("tp=2", ), ("dp=3,tp=2", "--poison")])
+
+
 def dropout_is_in_the_gradient(runner, folder):
     """With a seed the masks are fixed, so that differences of mtp's own loss check them."""
     graph, inputs, spec = gpt2(dropout=0.3)
@@ -328,5 +365,25 @@ def dropout_is_in_the_gradient(runner, folder):
         close_gradients(got.gradients, one.gradients, RANKS_BOUND, f"one rank with {flags}")
 
 
-CASES = [export_of_three_heads, export_of_grouped_heads, export_of_a_classifier, export_of_one_key_head,
-         export_of_experts, export_of_an_inner_loss, dropout_is_in_the_gradient]
+def exports_of_sixteen_bits_train(runner, folder):
+    """Weights in f16 are trained in f32, from the values that the file has."""
+    for make in (llama, one_key_head):
+        graph, inputs, spec = make()
+        graph.weights = {name: np.clip(value, -6e4, 6e4) if value.dtype == np.float32 else value
+                         for name, value in graph.weights.items()}
+        model = graph.save(folder / f"{make.__name__}.onnx", "logits", half=True)
+        path = [save_inputs(folder / f"{make.__name__}.npz", **inputs)]
+        one = runner.train(model, path, spec, ["--precision", "f64", "--steps", "10"], parameters=True)
+        # Constants that the graph computes with, as the 1/n of a mean, have the file's eleven bits.
+        for flags, bound in ((["--mesh", "tp=2"], 5e-3), (["--mesh", "dp=2,tp=2", "--zero", "2"], 5e-3),
+                             (["--mesh", "tp=2", "--precision", "bf16"], 0.15),
+                             (["--mesh", "dp=2", "--precision", "f16", "--loss-scale", "1024"], 2e-2)):
+            got = runner.train(model, path, spec, [*flags, "--steps", "10"], parameters=True)
+            if any(value.dtype != np.float32 for value in got.parameters.values()):
+                raise Failure(f"weights are not kept in f32 with {flags}")
+            close_gradients(got.gradients, one.gradients, bound, f"f64 with {flags}")
+            near(got.loss, one.loss, 2 * bound, f"losses with {flags}")
+
+
+CASES = [exports_of_sixteen_bits_train, export_of_three_heads, export_of_grouped_heads, export_of_a_classifier, export_of_one_key_head,
+         export_of_experts, export_of_an_inner_loss, operators_have_their_gradients, dropout_is_in_the_gradient]

@@ -106,10 +106,11 @@ def close(got, expected, bound, what, floor=0.0):
     error, name = worst(got, expected, floor)
     if not error <= bound:
         raise Failure(f"{name}: {error:.2e} from {what}, bound {bound:.0e}")
+    return error
 
 
 def close_gradients(got, expected, bound, what):
-    close(got, expected, bound, what, GRADIENT_FLOOR)
+    return close(got, expected, bound, what, GRADIENT_FLOOR)
 
 
 def near(got, expected, bound, what):
@@ -169,10 +170,14 @@ class Graph:
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=9)
         return ReferenceEvaluator(model, new_ops=[Erf])
 
-    def save(self, path, *outputs):
-        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
+    def save(self, path, *outputs, half=False):
+        """`half`: the weights, inputs and outputs that are f32 become f16."""
+        kind = TensorProto.FLOAT16 if half else TensorProto.FLOAT
+        values = [helper.make_tensor_value_info(name, kind, None) for name in outputs]
+        stored = {name: value.astype(np.float16) if half and value.dtype == np.float32 else value
+                  for name, value in self.weights.items()}
         graph = helper.make_graph(self.nodes, "test", self.inputs, values,
-                                  [numpy_helper.from_array(value, name) for name, value in self.weights.items()])
+                                  [numpy_helper.from_array(value, name) for name, value in stored.items()])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=9)
         Path(path).write_bytes(model.SerializeToString())
         return path
