@@ -21,8 +21,8 @@ namespace {
   fail(exits::BadInput, "artifact", message);
 }
 
-void checkProcessor(const Artifact &artifact) {
-  auto missing = missingCpuFeatures(artifact.cpuFeatures);
+void checkProcessor(const std::vector<std::string> &cpuFeatures) {
+  auto missing = missingCpuFeatures(cpuFeatures);
   if (missing.empty())
     return;
   std::string list;
@@ -64,11 +64,23 @@ int sealedFile(const std::string &bytes) {
 LoadedObject::LoadedObject(const Artifact &artifact) {
   if (artifact.object.empty() && artifact.kernelNames.empty())
     return;
-  checkProcessor(artifact);
+  load(artifact.object, artifact.cpuFeatures,
+       static_cast<int64_t>(artifact.kernelNames.size()));
+}
+
+LoadedObject::LoadedObject(const std::string &object,
+                           const std::vector<std::string> &cpuFeatures) {
+  load(object, cpuFeatures, -1);
+}
+
+void LoadedObject::load(const std::string &object,
+                        const std::vector<std::string> &cpuFeatures,
+                        int64_t expected) {
+  checkProcessor(cpuFeatures);
   std::string error;
-  if (!checkSharedObject(artifact.object, MTP_KERNELS_SYMBOL, error))
+  if (!checkSharedObject(object, MTP_KERNELS_SYMBOL, error))
     failObject(error);
-  file = sealedFile(artifact.object);
+  file = sealedFile(object);
   std::string path = "/proc/self/fd/" + std::to_string(file);
   handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   const char *reason = handle ? nullptr : dlerror();
@@ -81,16 +93,18 @@ LoadedObject::LoadedObject(const Artifact &artifact) {
       reinterpret_cast<MtpKernelsEntry>(dlsym(handle, MTP_KERNELS_SYMBOL));
   table = entry ? entry() : nullptr;
   if (!table || table->abiVersion != MTP_ABI_VERSION ||
-      table->count != artifact.kernelNames.size()) {
+      (expected >= 0 && count() != expected)) {
     std::string found =
         !table ? "no table of kernels"
                : "ABI version " + std::to_string(table->abiVersion) + " and " +
                      std::to_string(table->count) + " kernels";
-    dlclose(handle);
+    unload();
     failObject("the compiled object has " + found +
                "; this build has ABI version " +
-               std::to_string(MTP_ABI_VERSION) + " and the manifest names " +
-               std::to_string(artifact.kernelNames.size()) + " kernels");
+               std::to_string(MTP_ABI_VERSION) +
+               (expected < 0 ? ""
+                             : " and the manifest names " +
+                                   std::to_string(expected) + " kernels"));
   }
 }
 

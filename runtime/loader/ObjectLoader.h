@@ -16,13 +16,22 @@ public:
   /// loads that. Throws RuntimeError. An artifact without kernels may have no
   /// object.
   explicit LoadedObject(const Artifact &artifact);
+  /// The same for the bytes of an object with any number of kernels, made for a
+  /// processor with `cpuFeatures`.
+  LoadedObject(const std::string &object,
+               const std::vector<std::string> &cpuFeatures);
   LoadedObject(const LoadedObject &) = delete;
   LoadedObject &operator=(const LoadedObject &) = delete;
   ~LoadedObject();
 
   MtpKernel kernel(int64_t index) const { return table->kernels[index]; }
+  int64_t count() const {
+    return table ? static_cast<int64_t>(table->count) : 0;
+  }
 
 private:
+  void load(const std::string &object,
+            const std::vector<std::string> &cpuFeatures, int64_t expected);
   void unload();
   /// Stays open: the loader recognises loaded objects by name, and the name has
   /// the number of the descriptor in it.

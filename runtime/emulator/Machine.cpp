@@ -1,0 +1,427 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "runtime/emulator/Machine.h"
+#include "runtime/support/Error.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+
+using namespace mtp;
+using namespace mtp::emulator;
+
+static constexpr uint32_t kWarp = 32;
+
+namespace {
+/// Of a shuffle: value, offset, width -> value, valid. Of a vote: value, mask
+/// -> result.
+struct WarpOperands {
+  uint64_t value;
+  int64_t second, third;
+};
+} // namespace
+
+/// Of a fiber. A kernel keeps some hundred bytes there; sanitized code of the
+/// emulator needs more.
+static constexpr size_t kStackBytes = 256 << 10;
+
+//===----------------------------------------------------------------------===//
+// Threads
+//===----------------------------------------------------------------------===//
+
+Machine::Thread::Thread(Machine &machine, uint32_t number)
+    : MtpEmulatedThread(), machine(machine), number(number),
+      fiber(&Machine::body, this, kStackBytes) {
+  math = mathTable();
+  MtpEmulatedThread::access = &Machine::access;
+  MtpEmulatedThread::barrier = &Machine::barrier;
+  MtpEmulatedThread::warp = &Machine::warp;
+}
+
+/// Runs one thread of each block; all of a block one after the other, if they
+/// never meet.
+void Machine::body(void *argument) {
+  auto &thread = *static_cast<Thread *>(argument);
+  Machine &machine = thread.machine;
+  auto run = [&] {
+    machine.code(reinterpret_cast<const MtpRank *>(
+                     static_cast<MtpEmulatedThread *>(&thread)),
+                 machine.parameters, 0, 0);
+  };
+  while (true) {
+    if (machine.kernel->meets) {
+      run();
+    } else {
+      for (uint32_t number = 0; number < machine.count; ++number) {
+        machine.number(thread, number);
+        run();
+      }
+    }
+    machine.stop(thread, State::Done, -1);
+  }
+}
+
+void Machine::number(Thread &thread, uint32_t number) const {
+  thread.number = number;
+  int64_t rest = number;
+  for (int dim = 0; dim < 3; ++dim) {
+    thread.thread[dim] = rest % shape->block[dim];
+    rest /= shape->block[dim];
+  }
+}
+
+void Machine::stop(Thread &thread, State state, int64_t site) {
+  thread.state = state;
+  thread.site = site;
+  thread.fiber.yield();
+}
+
+void Machine::failIn(Thread &thread, const Failure &what) {
+  failure = what;
+  stop(thread, State::Failed, what.site);
+  std::abort(); // nobody resumes it
+}
+
+//===----------------------------------------------------------------------===//
+// What kernels call
+//===----------------------------------------------------------------------===//
+
+void Machine::watch(Thread &thread, const Site &site, int64_t number,
+                    Shadow &shadow, int64_t offset) {
+  if (site.kind == Site::Kind::Atomic)
+    return;
+  Moment now{phase, firstPhase, thread.number};
+  Conflict conflict = site.kind == Site::Kind::Load
+                          ? shadow.read(offset, site.bytes, now)
+                          : shadow.write(offset, site.bytes, now);
+  if (conflict == Conflict::None)
+    return;
+  Failure what;
+  what.trouble = Trouble::Conflict;
+  what.conflict = conflict;
+  what.thread = thread.number;
+  what.other = shadow.otherThread();
+  what.otherBlock = shadow.otherBlock();
+  what.site = number;
+  what.offset = offset;
+  failIn(thread, what);
+}
+
+void Machine::access(MtpEmulatedThread *self, int64_t number, void *address) {
+  auto &thread = static_cast<Thread &>(*self);
+  Machine &machine = thread.machine;
+  const Site &site = machine.kernel->sites[static_cast<size_t>(number)];
+  auto *at = static_cast<char *>(address);
+  Failure what;
+  what.thread = thread.number;
+  what.site = number;
+  if (reinterpret_cast<uintptr_t>(at) % static_cast<size_t>(site.bytes) != 0) {
+    what.trouble = Trouble::Misaligned;
+    machine.failIn(thread, what);
+  }
+  auto outside = [&](int64_t offset, int64_t extent) {
+    what.trouble = Trouble::Outside;
+    what.offset = offset;
+    what.extent = extent;
+    machine.failIn(thread, what);
+  };
+  if (site.memory == Site::Memory::Array) {
+    auto index = static_cast<size_t>(site.index);
+    const SharedArray &array = machine.kernel->arrays[index];
+    int64_t offset = at - (machine.shared.data() + array.begin);
+    if (offset < 0 || offset > array.bytes - site.bytes)
+      outside(offset, array.bytes);
+    machine.watch(thread, site, number, machine.arrays[index], offset);
+    return;
+  }
+  if (site.memory == Site::Memory::Parameter) {
+    const Region &region = machine.regions[static_cast<size_t>(site.index)];
+    int64_t offset = at - region.base;
+    bool isKnown = region.bytes >= 0;
+    if (isKnown && (offset < 0 || offset > region.bytes - site.bytes))
+      outside(offset, region.bytes);
+    if (region.shadow)
+      machine.watch(thread, site, number, *region.shadow,
+                    offset + region.offset);
+    return;
+  }
+  for (const Region &region : machine.regions)
+    if (region.shadow && at >= region.base &&
+        at - region.base <= region.bytes - site.bytes)
+      return machine.watch(thread, site, number, *region.shadow,
+                           at - region.base + region.offset);
+}
+
+void Machine::barrier(MtpEmulatedThread *self, int64_t site) {
+  auto &thread = static_cast<Thread &>(*self);
+  thread.machine.stop(thread, State::AtBarrier, site);
+}
+
+void Machine::warp(MtpEmulatedThread *self, int64_t site, void *operands) {
+  auto &thread = static_cast<Thread &>(*self);
+  thread.operands = operands;
+  thread.machine.stop(thread, State::AtWarp, site);
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+void Machine::check() const {
+  if (failure.trouble != Trouble::None)
+    fail(exits::Internal, "emulator", describe(failure));
+}
+
+/// CUDA's shfl.sync.
+static void shuffle(WarpOperands &own, uint32_t lane, const std::string &mode,
+                    const std::array<uint64_t, kWarp> &values) {
+  int64_t from = mode == "xor"    ? int64_t(lane) ^ own.second
+                 : mode == "up"   ? int64_t(lane) - own.second
+                 : mode == "down" ? int64_t(lane) + own.second
+                                  : own.second;
+  bool valid = from >= 0 && from < int64_t(kWarp);
+  own.value = values[valid ? static_cast<uint32_t>(from) : lane];
+  own.second = valid;
+}
+
+/// CUDA's vote.sync.
+static void vote(WarpOperands &own, const std::string &mode, uint32_t votes) {
+  own.value = mode == "ballot" ? votes
+              : mode == "any"  ? votes != 0
+              : mode == "all"  ? votes == ~0u
+                               : votes == 0 || votes == ~0u;
+}
+
+/// All lanes are at one operation.
+void Machine::meetInWarp(uint32_t first) {
+  const Site &site = kernel->sites[static_cast<size_t>(threads[first]->site)];
+  bool isShuffle = site.operation == "shuffle";
+  std::array<uint64_t, kWarp> values;
+  uint32_t votes = 0;
+  auto operands = [&](uint32_t lane) -> WarpOperands & {
+    return *static_cast<WarpOperands *>(threads[first + lane]->operands);
+  };
+  for (uint32_t lane = 0; lane < kWarp; ++lane) {
+    values[lane] = operands(lane).value;
+    votes |= uint32_t(values[lane] != 0) << lane;
+    bool isWhole = isShuffle ? operands(lane).third == kWarp
+                             : operands(lane).second == 0xffffffff;
+    if (!isWhole) {
+      failure.trouble = Trouble::PartOfWarp;
+      failure.thread = first + lane;
+      failure.site = threads[first]->site;
+      return;
+    }
+  }
+  for (uint32_t lane = 0; lane < kWarp; ++lane)
+    if (isShuffle)
+      shuffle(operands(lane), lane, site.mode, values);
+    else
+      vote(operands(lane), site.mode, votes);
+}
+
+/// Runs a warp until all of its threads wait at a barrier or are done.
+void Machine::runWarp(uint32_t first) {
+  uint32_t end = std::min(first + kWarp, count);
+  while (true) {
+    const Thread *waiting = nullptr;
+    for (uint32_t i = first; i < end; ++i) {
+      Thread &thread = *threads[i];
+      if (thread.state == State::Ready)
+        thread.fiber.resume();
+      check();
+      if (thread.state == State::AtWarp && !waiting)
+        waiting = &thread;
+    }
+    if (!waiting)
+      return;
+    for (uint32_t i = first; i < first + kWarp; ++i) {
+      if (i < end && threads[i]->state == State::AtWarp &&
+          threads[i]->site == waiting->site)
+        continue;
+      failure.trouble = Trouble::LeftWarp;
+      failure.thread = i;
+      failure.site = waiting->site;
+      failure.other = waiting->number;
+      failure.otherSite =
+          i < end && threads[i]->state != State::Done ? threads[i]->site : -1;
+      check();
+    }
+    meetInWarp(first);
+    check();
+    for (uint32_t i = first; i < end; ++i)
+      threads[i]->state = State::Ready;
+  }
+}
+
+/// False if all threads are done.
+bool Machine::meetAtBarrier() {
+  const Thread *waiting = nullptr;
+  for (uint32_t i = 0; i < count && !waiting; ++i)
+    if (threads[i]->state == State::AtBarrier)
+      waiting = threads[i].get();
+  if (!waiting)
+    return false;
+  for (uint32_t i = 0; i < count; ++i) {
+    Thread &thread = *threads[i];
+    if (thread.state != State::AtBarrier || thread.site != waiting->site) {
+      failure.trouble = Trouble::LeftBarrier;
+      failure.thread = i;
+      failure.site = waiting->site;
+      failure.other = waiting->number;
+      failure.otherSite = thread.state == State::Done ? -1 : thread.site;
+      check();
+    }
+    thread.state = State::Ready;
+  }
+  if (++phase == Stamp::kPhases)
+    fail(exits::Internal, "emulator",
+         "kernel " + kernel->symbol +
+             " has more barriers than the emulator counts");
+  return true;
+}
+
+void Machine::runBlock() {
+  uint32_t used = kernel->meets ? count : 1;
+  // Barriers of a block: far fewer than half of all phases.
+  if (++phase > Stamp::kPhases / 2) {
+    phase = 1;
+    for (Shadow &shadow : groups)
+      shadow.clear();
+    for (Shadow &shadow : arrays)
+      shadow.clear();
+  }
+  firstPhase = phase;
+  for (uint32_t i = 0; i < used; ++i) {
+    std::copy(block.begin(), block.end(), threads[i]->block);
+    threads[i]->state = State::Ready;
+  }
+  if (!kernel->meets) {
+    threads[0]->fiber.resume();
+    check();
+    return;
+  }
+  do
+    for (uint32_t first = 0; first < count; first += kWarp)
+      runWarp(first);
+  while (meetAtBarrier());
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+/// Parameters whose memory overlaps share a shadow, if one is written.
+void Machine::openRegions() {
+  regions.assign(parameterCount, Region());
+  groups.clear();
+  std::vector<size_t> order;
+  for (size_t i = 0; i < parameterCount; ++i) {
+    regions[i].base = parameters[i];
+    regions[i].bytes = kernel->parameters[i].bytes;
+    if (regions[i].bytes > 0)
+      order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return regions[a].base < regions[b].base;
+  });
+  struct Group {
+    size_t first, end;
+    bool written;
+    int64_t granule;
+    char *base, *limit;
+  };
+  std::vector<Group> found;
+  for (size_t k = 0; k < order.size(); ++k) {
+    const Region &region = regions[order[k]];
+    const KernelParameter &parameter = kernel->parameters[order[k]];
+    if (found.empty() || region.base >= found.back().limit)
+      found.push_back({k, k, false, 16, region.base, region.base});
+    Group &group = found.back();
+    group.end = k + 1;
+    group.written |= parameter.written;
+    group.granule = std::gcd(std::gcd(group.granule, parameter.granule),
+                             region.base - group.base);
+    group.limit = std::max(group.limit, region.base + region.bytes);
+  }
+  groups.reserve(found.size());
+  for (const Group &group : found) {
+    if (!group.written)
+      continue;
+    groups.emplace_back(group.limit - group.base, group.granule, false);
+    for (size_t k = group.first; k < group.end; ++k) {
+      regions[order[k]].shadow = &groups.back();
+      regions[order[k]].offset = regions[order[k]].base - group.base;
+    }
+  }
+}
+
+void Machine::prepare() {
+  failure = Failure();
+  phase = 0;
+  uint32_t used = kernel->meets ? count : 1;
+  while (threads.size() < used)
+    threads.push_back(
+        std::make_unique<Thread>(*this, static_cast<uint32_t>(threads.size())));
+  // Shared memory begins at a multiple of 16 and has no contents.
+  shared.assign(static_cast<size_t>(kernel->sharedBytes) + 16, 0x5a);
+  arrays.clear();
+  for (const SharedArray &array : kernel->arrays)
+    arrays.emplace_back(array.bytes, array.granule, true);
+  for (uint32_t i = 0; i < used; ++i) {
+    Thread &thread = *threads[i];
+    if (thread.state != State::Idle && thread.state != State::Done)
+      thread.fiber.restart();
+    thread.state = State::Idle;
+    number(thread, i);
+    std::copy(shape->block.begin(), shape->block.end(), thread.blockSize);
+    std::copy(shape->grid.begin(), shape->grid.end(), thread.gridSize);
+    thread.shared = shared.data();
+  }
+  openRegions();
+}
+
+void Machine::run(const KernelDescription &description, MtpKernel function,
+                  const Launch &launch, const std::vector<char *> &values) {
+  kernel = &description;
+  code = function;
+  shape = &launch;
+  parameters = values.data();
+  parameterCount = values.size();
+  int64_t size = 1;
+  for (int dim = 0; dim < 3; ++dim) {
+    if (launch.block[dim] < 1 || launch.block[dim] > kMaxThreads ||
+        launch.grid[dim] < 1)
+      fail(exits::Internal, "emulator",
+           "kernel " + kernel->symbol + " is launched with " +
+               std::to_string(launch.grid[dim]) + " blocks of " +
+               std::to_string(launch.block[dim]) +
+               " threads in a dimension, which no GPU takes");
+    size *= launch.block[dim];
+  }
+  if (size > kMaxThreads || values.size() != kernel->parameters.size())
+    fail(exits::Internal, "emulator",
+         "kernel " + kernel->symbol + " is launched with " +
+             std::to_string(size) +
+             " threads a block, at most 1024 are "
+             "possible, and " +
+             std::to_string(values.size()) + " parameters for its " +
+             std::to_string(kernel->parameters.size()));
+  for (size_t i = 0; i < values.size(); ++i)
+    if (launch.placed && kernel->parameters[i].bytes > 0 &&
+        reinterpret_cast<uintptr_t>(values[i]) %
+                static_cast<size_t>(kernel->parameters[i].align) !=
+            0)
+      fail(exits::Internal, "emulator",
+           "parameter " + std::to_string(i) + " of kernel " + kernel->symbol +
+               " is not aligned to " +
+               std::to_string(kernel->parameters[i].align) +
+               " bytes, as its code assumes");
+  count = static_cast<uint32_t>(size);
+  prepare();
+  for (block[2] = 0; block[2] < launch.grid[2]; ++block[2])
+    for (block[1] = 0; block[1] < launch.grid[1]; ++block[1])
+      for (block[0] = 0; block[0] < launch.grid[0]; ++block[0])
+        runBlock();
+}
