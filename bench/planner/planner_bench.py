@@ -6,7 +6,7 @@
     planner_bench.py                           GPT-2 shaped, 12 to 96 layers, dp=8,tp=8
     planner_bench.py --mesh dp=4,tp=4,ep=2     another mesh
     planner_bench.py --objective time          the free optimum
-    planner_bench.py --budget 0.9              and within 0.9 of the bytes that the
+    planner_bench.py --budget 0.997            and within 0.997 of the bytes that the
                                                plan without budget needs
 
 Shapes decide the time, not sizes: hidden 128, 8 heads, batch 8. `plan` is what the
