@@ -367,45 +367,30 @@ Value GpuEmitter::shuffleFrom(Value value, Value lane) {
   return shuffle(value, offset, gpu::ShuffleMode::IDX);
 }
 
-/// Every thread gives `value` a slot if it is a writer; all combine the slots
-/// first, first + step, ... in this order.
-Value GpuEmitter::throughShared(Value value, Value slot, Value isWriter,
-                                Value first, int64_t step, int64_t count,
-                                Operation *combiner) {
-  Type type = value.getType();
+/// Shared memory in which the threads that `writes` holds for have put `value`.
+Value GpuEmitter::exchange(Value value, Value slot, Value writes,
+                           int64_t slots) {
   // An array of its own: no thread may still read an earlier exchange.
-  int64_t slots =
-      mode == Mode::Columns ? kColumns * kColumnThreads : kRowThreads / kWarp;
-  Value array = sharedArray(type, slots);
+  Value array = sharedArray(value.getType(), slots);
   exchanged = true;
-  auto write = [&] { storeElement(array, type, slot, value); };
-  if (isWriter) {
-    auto branch = scf::IfOp::create(builder, loc, isWriter);
+  auto branch = scf::IfOp::create(builder, loc, writes);
+  {
     OpBuilder::InsertionGuard inside(builder);
     builder.setInsertionPoint(branch.thenYield());
-    write();
-  } else {
-    write();
+    storeElement(array, value.getType(), slot, value);
   }
   barrier();
-  Value result = loadElement(array, type, first);
-  for (int64_t i = 1; i < count; ++i) {
-    Value at = arith::AddIOp::create(builder, loc, first, constant(i * step));
-    result = combineBy(builder, combiner, result, loadElement(array, type, at));
-  }
-  return result;
+  return array;
 }
 
-Value GpuEmitter::combineThreads(Operation *combiner, Value value) {
-  if (mode == Mode::Columns) {
-    Value x = threadId(), y = threadId(gpu::Dimension::y);
-    Value slot = arith::MulIOp::create(builder, loc, y, constant(kColumns));
-    slot = arith::AddIOp::create(builder, loc, slot, x);
-    return throughShared(value, slot, Value(), x, kColumns, kColumnThreads,
-                         combiner);
-  }
-  for (int64_t mask = kWarp / 2; mask > 0; mask /= 2)
-    value = combineBy(builder, combiner, value, shuffleXor(value, mask));
+/// Of all threads that share a sweep: first of a warp, by shuffles, then of the
+/// warps, whose values every warp combines in the same way.
+Value GpuEmitter::combineRow(Operation *combiner, Value value) {
+  auto among = [&](int64_t lanes) {
+    for (int64_t mask = lanes / 2; mask > 0; mask /= 2)
+      value = combineBy(builder, combiner, value, shuffleXor(value, mask));
+  };
+  among(kWarp);
   int64_t warps = shape.block[0] / kWarp;
   if (warps == 1)
     return value;
@@ -414,7 +399,27 @@ Value GpuEmitter::combineThreads(Operation *combiner, Value value) {
   Value warp = arith::DivUIOp::create(builder, loc, thread, constant(kWarp));
   Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
                                         lane, constant(0));
-  return throughShared(value, warp, isFirst, constant(0), 1, warps, combiner);
+  Value array = exchange(value, warp, isFirst, warps);
+  Value at = arith::RemUIOp::create(builder, loc, lane, constant(warps));
+  value = loadElement(array, value.getType(), at);
+  among(warps);
+  return value;
+}
+
+Value GpuEmitter::combineColumn(Operation *combiner, Value value) {
+  Type type = value.getType();
+  Value x = threadId(), y = threadId(gpu::Dimension::y);
+  Value slot = arith::MulIOp::create(builder, loc, y, constant(kColumns));
+  slot = arith::AddIOp::create(builder, loc, slot, x);
+  Value all =
+      arith::ConstantIntOp::create(builder, loc, builder.getI1Type(), 1);
+  Value array = exchange(value, slot, all, kColumns * kColumnThreads);
+  Value result = loadElement(array, type, x);
+  for (int64_t i = 1; i < kColumnThreads; ++i) {
+    Value at = arith::AddIOp::create(builder, loc, x, constant(i * kColumns));
+    result = combineBy(builder, combiner, result, loadElement(array, type, at));
+  }
+  return result;
 }
 
 SmallVector<Value> GpuEmitter::emitShared(Nest &nest, Level &parent,
@@ -466,7 +471,8 @@ SmallVector<Value> GpuEmitter::emitShared(Nest &nest, Level &parent,
              "sweeps in an order that a GPU does not keep");
       return SmallVector<Value>(initial);
     }
-    result.push_back(combineThreads(combiner, value));
+    result.push_back(columns ? combineColumn(combiner, value)
+                             : combineRow(combiner, value));
   }
   // What the loop kept in shared memory is there for all.
   if (!exchanged && nest.instance->key.first)

@@ -95,11 +95,10 @@ private:
   int64_t chooseVector();
   int64_t rowLength();
   void chooseShape();
-  mlir::Value combineThreads(mlir::Operation *combiner, mlir::Value value);
-  mlir::Value throughShared(mlir::Value value, mlir::Value slot,
-                            mlir::Value isWriter, mlir::Value first,
-                            int64_t step, int64_t count,
-                            mlir::Operation *combiner);
+  mlir::Value exchange(mlir::Value value, mlir::Value slot, mlir::Value writes,
+                       int64_t slots);
+  mlir::Value combineRow(mlir::Operation *combiner, mlir::Value value);
+  mlir::Value combineColumn(mlir::Operation *combiner, mlir::Value value);
 
   LaunchShape shape;
   Mode mode = Mode::Elements;
