@@ -492,7 +492,7 @@ bool Compilation::emit() {
   }
   if (!emitCode())
     return false;
-  reportProgram(result);
+  reportProgram(*module, request.explain, result);
   std::string error;
   return stages.run("verify", [&] {
     return artifact.verify(error) ||

@@ -3,6 +3,7 @@
 #include "compiler/driver/PlanReport.h"
 
 #include "compiler/cost/Target.h"
+#include "compiler/driver/Budget.h"
 #include "compiler/training/OpMaker.h"
 #include "runtime/artifact/Footprint.h"
 
@@ -104,7 +105,31 @@ static json constraintOf(const json &budget) {
   return constraint;
 }
 
-void mtp::reportProgram(CompileResult &result) {
+/// The largest tensors that a rank holds at its peak.
+static void addLargestTensors(ModuleOp module, CompileResult &result) {
+  constexpr size_t most = 1000, shown = 10;
+  json list = json::array();
+  std::string text = "largest tensors of a rank at its peak\n";
+  for (const ResidentTensor &tensor :
+       largestTensors(module, result.artifact, most)) {
+    std::string what = tensor.what;
+    if (tensor.count > 1)
+      what = std::to_string(tensor.count) + " x " + what;
+    if (list.size() < shown)
+      text += "  " + what + " '" + tensor.name +
+              "': " + std::to_string(tensor.bytes) + " bytes\n";
+    list.push_back({{"kind", tensor.what},
+                    {"name", tensor.name},
+                    {"count", tensor.count},
+                    {"bytes", tensor.bytes}});
+  }
+  result.explainJson["contributions"]["memory"] = std::move(list);
+  result.explain += text;
+}
+
+void mtp::reportProgram(ModuleOp module, bool explain, CompileResult &result) {
+  if (explain)
+    addLargestTensors(module, result);
   const json &plan = result.artifact.plan;
   if (plan.is_object() && plan.contains("budget")) {
     result.explainJson["constraint"] = constraintOf(plan["budget"]);

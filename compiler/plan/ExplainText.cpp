@@ -78,23 +78,61 @@ static std::string choiceText(const OpChoices::Choice &choice,
   return texts(choice.operands, mesh) + " -> " + texts(choice.results, mesh);
 }
 
+namespace {
+/// Lines "NAME REST". Those that differ in the numbers of their names only, as
+/// those of equal layers do, are one: "h.0.add (and 11 alike) REST".
+class Lines {
+public:
+  void add(const std::string &name, const std::string &rest) {
+    std::string key;
+    for (char c : name)
+      if (c < '0' || c > '9')
+        key += c;
+      else if (key.empty() || key.back() != '0')
+        key += '0';
+    auto [it, isNew] = known.insert({key + '\1' + rest, lines.size()});
+    if (isNew)
+      lines.push_back({name, rest, 0});
+    else
+      ++lines[it->second].alike;
+  }
+  void print(llvm::StringRef title, llvm::raw_ostream &os) const {
+    if (!lines.empty())
+      os << title << "\n";
+    for (const Line &line : lines) {
+      os << "  " << line.name;
+      if (line.alike)
+        os << " (and " << line.alike << " alike)";
+      os << line.rest << "\n";
+    }
+  }
+
+private:
+  struct Line {
+    std::string name, rest;
+    int alike;
+  };
+  std::vector<Line> lines;
+  std::map<std::string, size_t> known;
+};
+} // namespace
+
 /// For every op that has a choice: what it is and what would be next best.
 static void printChoices(const Plan &plan, llvm::raw_ostream &os) {
-  bool first = true;
+  Lines lines;
   for (const OpChoices &op : plan.choices) {
     if (op.all.size() < 2)
       continue;
     const OpChoices::Choice &next = op.all[1];
-    os << (first ? "choices (all strategies: --explain-json)\n" : "") << "  "
-       << op.name << " (" << op.kind
-       << "): " << choiceText(op.all[0], plan.mesh) << "; "
-       << (next.why.empty() ? "runner-up: " + choiceText(next, plan.mesh) +
-                                  ", " + micros(next.regret) + " more"
-                            : "each of " + std::to_string(op.all.size() - 1) +
-                                  " others is out: " + next.why)
-       << "\n";
-    first = false;
+    lines.add(op.name,
+              " (" + op.kind + "): " + choiceText(op.all[0], plan.mesh) + "; " +
+                  (next.why.empty()
+                       ? "runner-up: " + choiceText(next, plan.mesh) + ", " +
+                             micros(next.regret) + " more"
+                       : "each of " + std::to_string(op.all.size() - 1) +
+                             " others is out: " + next.why));
   }
+  lines.print("choices (all strategies: --explain-json)", os);
 }
 
 /// The ten largest parts.
@@ -136,18 +174,12 @@ std::string explainText(const Plan &plan) {
          << " more";
     os << "\n";
   }
-  for (bool weights : {true, false}) {
-    bool first = true;
-    for (const WholeValue &whole : plan.whole) {
-      if (whole.isParameter != weights)
-        continue;
-      if (first)
-        os << (weights ? "weights" : "values") << " that stayed whole\n";
-      os << "  " << whole.value << " on " << whole.axis << ": " << whole.why
-         << "\n";
-      first = false;
-    }
-  }
+  Lines weights, values;
+  for (const WholeValue &whole : plan.whole)
+    (whole.isParameter ? weights : values)
+        .add(whole.value, " on " + whole.axis + ": " + whole.why);
+  weights.print("weights that stayed whole", os);
+  values.print("values that stayed whole", os);
   printChoices(plan, os);
   printParts("largest parts of the time", timeParts(plan), micros, os);
   printParts(

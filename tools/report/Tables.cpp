@@ -162,6 +162,48 @@ std::string regretText(const Row &row) {
   return row.runnerUp + ": " + microsText(row.regretUs) + " more";
 }
 
+constexpr size_t kParts = 12; ///< largest parts that are shown
+
+std::string largestTimes(const json &parts) {
+  std::string rows;
+  double total = 0;
+  size_t shown = 0;
+  for (const json &part : parts)
+    total += part.at("us").get<double>();
+  for (const json &part : parts)
+    if (shown++ < kParts)
+      rows += "<tr>" + cell(part.at("name")) + cell(part.at("kind")) +
+              numberCell(microsText(part.at("us"))) +
+              numberCell(numberText(100 * part.at("us").get<double>() /
+                                    std::max(total, 1e-9)) +
+                         " %") +
+              "</tr>\n";
+  return rows.empty()
+             ? ""
+             : "<h3>Largest parts of the time (forward and backward)</h3>" +
+                   tableOf("<th>op or value</th><th>what</th><th class=\"n\">"
+                           "time</th><th class=\"n\">share</th>",
+                           rows);
+}
+
+std::string largestTensors(const json &parts) {
+  std::string rows;
+  size_t shown = 0;
+  for (const json &part : parts)
+    if (shown++ < kParts) {
+      int64_t count = part.value("count", int64_t(1));
+      rows += "<tr>" + cell(part.at("name")) +
+              cell((count > 1 ? std::to_string(count) + " × " : "") +
+                   part.at("kind").get<std::string>()) +
+              numberCell(bytesText(part.at("bytes"))) + "</tr>\n";
+    }
+  return rows.empty() ? ""
+                      : "<h3>Largest tensors of a rank at its peak</h3>" +
+                            tableOf("<th>tensor</th><th>what</th><th "
+                                    "class=\"n\">on each rank</th>",
+                                    rows);
+}
+
 } // namespace
 
 std::string layoutChips(const std::string &layout) {
@@ -279,25 +321,10 @@ std::string collectiveSection(const Artifact &artifact, const json &explain) {
 
 std::string reasonSection(const json &explain) {
   std::string text;
-  if (explain.contains("contributions")) {
-    std::string rows;
-    double total = 0;
-    for (const json &part : explain["contributions"]["time"])
-      total += part.at("us").get<double>();
-    size_t shown = 0;
-    for (const json &part : explain["contributions"]["time"])
-      if (shown++ < 12)
-        rows += "<tr>" + cell(part.at("name")) + cell(part.at("kind")) +
-                numberCell(microsText(part.at("us"))) +
-                numberCell(numberText(100 * part.at("us").get<double>() /
-                                      std::max(total, 1e-9)) +
-                           " %") +
-                "</tr>\n";
-    text += "<h3>Largest parts of the time (forward and backward)</h3>" +
-            tableOf("<th>op or value</th><th>what</th><th class=\"n\">time</th>"
-                    "<th class=\"n\">share</th>",
-                    rows);
-  }
+  if (explain.contains("contributions"))
+    text +=
+        largestTimes(explain["contributions"].value("time", json::array())) +
+        largestTensors(explain["contributions"].value("memory", json::array()));
   FoldedRows whole;
   if (explain.contains("whole"))
     for (const json &value : explain["whole"])
