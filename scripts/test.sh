@@ -83,6 +83,7 @@ step models "$python" test/models/run_models.py --jobs "$jobs" --junit "$results
 step training "$python" test/training/run_training.py --jobs "$jobs" --junit "$results/training.xml" \
   --cache-dir build/test-cache
 step cuda "$python" test/cuda/check_models.py --junit "$results/cuda.xml"
+step emulated "$python" test/cuda/emulated_models.py --junit "$results/emulated.xml"
 step assemble "$python" test/cuda/assemble.py --jobs "$jobs" --junit "$results/assemble.xml"
 step limits "$python" test/models/check_limits.py --junit "$results/limits.xml"
 step asan sanitized asan address,undefined

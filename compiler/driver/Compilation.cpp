@@ -5,6 +5,7 @@
 #include "compiler/codegen/ProgramEmitter.h"
 #include "compiler/codegen/cuda/GpuKernels.h"
 #include "compiler/codegen/cuda/GpuLowering.h"
+#include "compiler/codegen/emulate/EmulatorLowering.h"
 #include "compiler/cost/Target.h"
 #include "compiler/driver/Budget.h"
 #include "compiler/driver/GraphReport.h"
@@ -447,6 +448,17 @@ bool Compilation::emitGpuKernels(GpuKernelModule &kernels) {
   kernels.code()->print(stream);
   if (!write("kernels.mlir", text))
     return false;
+  if (request.device == "cuda-emulated") {
+    KernelOptions options;
+    options.dumpDir = request.dumpDir;
+    FailureOr<KernelObject> object =
+        emitEmulated(kernels.code(), options, error);
+    if (failed(object))
+      return stages.fail(kNotPresent, "kernels", "kernels: " + error);
+    artifact.object = std::move(object->bytes);
+    artifact.cpuFeatures = object->cpuFeatures;
+    return true;
+  }
   FailureOr<std::string> ptx = kernels.emitPtx(error);
   if (failed(ptx))
     return stages.fail(kNotPresent, "kernels", "kernels: " + error);

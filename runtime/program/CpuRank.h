@@ -4,6 +4,8 @@
 #ifndef MTP_RUNTIME_PROGRAM_CPURANK_H
 #define MTP_RUNTIME_PROGRAM_CPURANK_H
 
+#include "runtime/abi/GpuAbi.h"
+#include "runtime/emulator/Emulator.h"
 #include "runtime/kernels/LibraryKernel.h"
 #include "runtime/loader/ObjectLoader.h"
 #include "runtime/program/Rank.h"
@@ -19,11 +21,7 @@ namespace mtp {
 /// The code of an artifact in this process, and what its ranks pack.
 struct CpuWorld : World {
   /// Opens files and loads the object; throws RuntimeError.
-  CpuWorld(Artifact given, const WorldOptions &options)
-      : World(std::move(given), options), object(artifact),
-        packs(crew->ranks()) {
-    std::string().swap(artifact.object);
-  }
+  CpuWorld(Artifact given, const WorldOptions &options);
 
   std::vector<std::unique_ptr<Rank>> makeRanks() override;
 
@@ -35,7 +33,8 @@ struct CpuWorld : World {
         .first->second;
   }
 
-  LoadedObject object;
+  std::unique_ptr<LoadedObject> object;        ///< device "cpu"
+  std::unique_ptr<emulator::Kernels> emulated; ///< "cuda-emulated"
   /// Packed constants by the owner of their block: ranks that hold the same
   /// block share a copy, others don't wait for each other.
   std::vector<PackCache> packs;
@@ -75,6 +74,8 @@ private:
     int64_t index = 0, count = 1, grain = 1;
     size_t other = 0; ///< of LoopBegin its end, of LoopEnd its begin
     MtpKernel kernel = nullptr;
+    int emulated = -1; ///< kernel of the emulator
+    emulator::Launch launch;
     LibraryKernel *library = nullptr;
     std::vector<char *> buffers;
     std::string what; ///< "kernel 'name'"
@@ -92,6 +93,7 @@ private:
   void allocate();
   void buildPrograms();
   char *address(Program &program, const BufferRef &ref);
+  void emulate(Step &step);
   void runKernel(const Step &step);
   void execute(Program &program);
   void perform(const Step &step);
@@ -99,6 +101,7 @@ private:
   CpuWorld &cpu;
   std::unique_ptr<Communicator> comm;
   MtpRank abi{};
+  MtpGpuRank gpuAbi{}; ///< what emulated kernels see of the rank
   int64_t fault = 0;
   AlignedBuffer arena; ///< serves every entry
   int64_t arenaPassed = 0;

@@ -238,7 +238,7 @@ Error usageError(std::string message) {
 Error checkOptions(const Artifact &artifact, const SessionOptions &options,
                    const std::string &comm) {
   bool gpu = artifact.device == "cuda";
-  if (artifact.device != "cpu" && !gpu)
+  if (artifact.device != "cpu" && artifact.device != "cuda-emulated" && !gpu)
     return {exits::NotPresent,
             "device",
             "the artifact was compiled for " + artifact.device +
@@ -310,7 +310,7 @@ std::vector<std::string> mtp::availableCommunicators() {
 }
 
 std::string mtp::defaultCommunicator(const std::string &device) {
-  return device == "cpu" ? "threads" : "nccl";
+  return device == "cuda" ? "nccl" : "threads";
 }
 
 std::unique_ptr<Session> Session::create(Artifact artifact,

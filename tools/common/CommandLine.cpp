@@ -418,12 +418,11 @@ static void refuseAbsent(Tool tool, const CLI::App &app,
     if (isLaterOption(option->get_name()))
       absent(option->get_name() + ": not in this build");
   const CompileRequest &request = options.compile;
-  if (request.precision == "tf32" && request.device == "cpu")
-    absent("--precision tf32: device cpu has no tf32, only cuda has");
+  if (request.precision == "tf32" && request.device != "cuda")
+    absent("--precision tf32: device " + request.device +
+           " has no tf32, only cuda has");
   if (request.device == "cuda" && tool == Tool::Run)
     checkGpus(options);
-  else if (request.device != "cpu" && request.device != "cuda")
-    absent("--device " + request.device + ": not in this build");
   const std::string &comm = options.session.comm;
   std::vector<std::string> comms = availableCommunicators();
   if (comm.empty())
@@ -432,7 +431,7 @@ static void refuseAbsent(Tool tool, const CLI::App &app,
     absent("--comm " + comm + ": not in this build");
   bool isArtifact = options.model.size() > 4 &&
                     options.model.rfind(".mtp") == options.model.size() - 4;
-  if (!isArtifact && (comm == "threads") != (request.device == "cpu"))
+  if (!isArtifact && (comm == "threads") != (request.device != "cuda"))
     refuse("--comm " + comm + " is not of --device " + request.device);
 }
 
@@ -453,6 +452,9 @@ static void finishGpuArch(Options &options) {
   CompileRequest &request = options.compile;
   if (request.device == "cpu" && !request.gpuArch.empty())
     refuse("--gpu-arch is of --device cuda");
+  // What is emulated has the code of a device that has all that is used.
+  if (request.device == "cuda-emulated" && request.gpuArch.empty())
+    request.gpuArch = "sm_90";
   if (request.device != "cuda" || !request.gpuArch.empty())
     return;
   request.gpuArch = gpuArchitecture();

@@ -24,7 +24,7 @@ static int printCapabilities() {
     printError(tool, error);
     return error.exitCode;
   }
-  nlohmann::json capabilities = {{"devices", {"cpu", "cuda"}},
+  nlohmann::json capabilities = {{"devices", {"cpu", "cuda", "cuda-emulated"}},
                                  {"communicators", availableCommunicators()},
                                  {"ops", compiler.operators()}};
   printf("%s\n", capabilities.dump(1).c_str());

@@ -3,6 +3,7 @@
 #include "test/unit/codegen/KernelRunner.h"
 #include "runtime/loader/ElfCheck.h"
 #include "runtime/loader/ObjectLoader.h"
+#include "test/unit/codegen/CallMemory.h"
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -21,93 +22,15 @@ using namespace mlir;
 using namespace mtp;
 using namespace mtp::test;
 
-namespace {
-
-int64_t bytesOf(Type type) {
-  return std::max(1u, type.getIntOrFloatBitWidth() / 8);
+static CallMemory memoryOf(TypeRange inputs, TypeRange results,
+                           const std::vector<Tensor> &arguments) {
+  CallMemory memory;
+  for (auto [type, tensor] : llvm::zip(inputs, arguments))
+    memory.add(type, tensor);
+  for (Type type : results)
+    memory.add(type);
+  return memory;
 }
-
-template <typename T> void put(char *at, T value) {
-  std::memcpy(at, &value, sizeof(T));
-}
-template <typename T> T take(const char *at) {
-  T value;
-  std::memcpy(&value, at, sizeof(T));
-  return value;
-}
-const llvm::fltSemantics &semanticsOf(Type type) {
-  return cast<FloatType>(type).getFloatSemantics();
-}
-
-void store(char *at, Type type, double value) {
-  if (isa<FloatType>(type)) {
-    APFloat number(value);
-    bool lost;
-    number.convert(semanticsOf(type), APFloat::rmNearestTiesToEven, &lost);
-    uint64_t bits = number.bitcastToAPInt().getZExtValue();
-    std::memcpy(at, &bits, bytesOf(type));
-    return;
-  }
-  int64_t bits = type.isUnsignedInteger()
-                     ? static_cast<int64_t>(static_cast<uint64_t>(value))
-                     : static_cast<int64_t>(value);
-  std::memcpy(at, &bits, bytesOf(type));
-}
-double load(const char *at, Type type) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, at, bytesOf(type));
-  if (isa<FloatType>(type))
-    return APFloat(semanticsOf(type), APInt(type.getIntOrFloatBitWidth(), bits))
-        .convertToDouble();
-  APInt integer(bytesOf(type) * 8, bits);
-  return type.isUnsignedInteger() || type.isInteger(1)
-             ? double(integer.getZExtValue())
-             : double(integer.getSExtValue());
-}
-
-Type elementOf(Type tensor) {
-  return cast<RankedTensorType>(tensor).getElementType();
-}
-int64_t elementsOf(Type tensor) {
-  return cast<RankedTensorType>(tensor).getNumElements();
-}
-
-} // namespace
-
-/// Buffers of one call, with guard bytes behind each.
-struct KernelRunner::Call {
-  static constexpr int64_t kGuard = 64;
-  std::vector<std::unique_ptr<char[]>> memory;
-  std::vector<char *> buffers;
-  std::vector<int64_t> sizes;
-
-  Call(TypeRange inputs, TypeRange results,
-       const std::vector<Tensor> &arguments) {
-    for (auto [type, tensor] : llvm::zip(inputs, arguments)) {
-      add(type, 0);
-      for (int64_t i = 0; i < elementsOf(type); ++i)
-        store(buffers.back() + i * bytesOf(elementOf(type)), elementOf(type),
-              tensor.data[i]);
-    }
-    for (Type type : results)
-      add(type, 0x5a);
-  }
-  void add(Type type, char fill) {
-    sizes.push_back(elementsOf(type) * bytesOf(elementOf(type)));
-    memory.push_back(std::make_unique<char[]>(sizes.back() + 2 * kGuard + 64));
-    std::memset(memory.back().get(), fill ? fill : 0x7f,
-                sizes.back() + 2 * kGuard + 64);
-    auto address = reinterpret_cast<uintptr_t>(memory.back().get());
-    buffers.push_back(reinterpret_cast<char *>((address + 63) / 64 * 64));
-  }
-  void checkGuards() const {
-    for (size_t i = 0; i < buffers.size(); ++i)
-      for (int64_t k = 1; k < kGuard; ++k)
-        if (buffers[i][sizes[i] + k] != buffers[i][sizes[i]])
-          throw std::runtime_error("buffer " + std::to_string(i) +
-                                   " was written past its end");
-  }
-};
 
 KernelRunner::KernelRunner(ModuleOp source) {
   std::string messages;
@@ -179,7 +102,7 @@ std::vector<Tensor> KernelRunner::run(int index, TypeRange inputs,
                                       TypeRange results,
                                       const std::vector<Tensor> &arguments,
                                       int slices) {
-  Call call(inputs, results, arguments);
+  CallMemory call = memoryOf(inputs, results, arguments);
   lastFault = 0;
   MtpRank rank{MTP_ABI_VERSION, mathTable(), nullptr, 0, 0,
                nullptr,         &lastFault};
@@ -189,22 +112,15 @@ std::vector<Tensor> KernelRunner::run(int index, TypeRange inputs,
                           count * (i + 1) / slices);
   call.checkGuards();
   std::vector<Tensor> tensors;
-  size_t buffer = inputs.size();
-  for (Type type : results) {
-    Tensor tensor{cast<RankedTensorType>(type).getShape().vec(), {}};
-    for (int64_t i = 0; i < elementsOf(type); ++i)
-      tensor.data.push_back(
-          load(call.buffers[buffer] + i * bytesOf(elementOf(type)),
-               elementOf(type)));
-    tensors.push_back(std::move(tensor));
-    ++buffer;
-  }
+  for (auto [i, type] : llvm::enumerate(results))
+    tensors.push_back(call.read(inputs.size() + i, type));
   return tensors;
 }
 
 double KernelRunner::time(func::FuncOp func,
                           const std::vector<Tensor> &arguments) {
-  Call call(func.getArgumentTypes(), func.getResultTypes(), arguments);
+  CallMemory call =
+      memoryOf(func.getArgumentTypes(), func.getResultTypes(), arguments);
   int index = indexOf(func);
   MtpRank rank{MTP_ABI_VERSION, mathTable(), nullptr, 0, 0,
                nullptr,         &lastFault};
@@ -227,7 +143,7 @@ std::vector<Tensor> mtp::test::randomArguments(func::FuncOp func,
   std::vector<Tensor> result;
   for (auto [number, type] : llvm::enumerate(func.getArgumentTypes())) {
     Tensor tensor{cast<RankedTensorType>(type).getShape().vec(), {}};
-    Type element = elementOf(type);
+    Type element = cast<RankedTensorType>(type).getElementType();
     auto below = func.getArgAttrOfType<IntegerAttr>(number, "mtp.below");
     for (int64_t i = 0; i < tensor.elements(); ++i) {
       double value = normal(generator);

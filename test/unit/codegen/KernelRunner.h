@@ -40,7 +40,6 @@ public:
   int indexOf(mlir::Operation *fused) const { return fusedIndices.at(fused); }
 
 private:
-  struct Call;
   void compile();
   std::unique_ptr<KernelModule> module;
   KernelObject compiled;

@@ -243,7 +243,7 @@ TEST(Session, RefusesWhatThisBuildLacks) {
   options.comm = "pigeons";
   EXPECT_EQ(failure(multiplyAndGather(4, 2), options).exitCode, 2);
   Artifact a = multiplyAndGather(4, 2);
-  a.device = "cuda-emulated";
+  a.device = "abacus";
   EXPECT_EQ(failure(a).exitCode, 6);
 }
 
