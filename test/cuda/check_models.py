@@ -91,9 +91,28 @@ class Case:
             return checked.strip()
 
 
+class Direct(Case):
+    """Compiled and run by one process, for the device that it finds."""
+
+    def __init__(self, options):
+        super().__init__(options, "gpt2-ts", "tp=2", "nccl", False)
+        self.name += " from ONNX"
+
+    def run(self):
+        with tempfile.TemporaryDirectory() as name:
+            report = Path(name) / "report.json"
+            self.tool("mtp-run", self.model / "model.onnx", "--device", "cuda", "--mesh", self.mesh, "--random-inputs",
+                      "--no-cache", "--quiet", "--json", report,
+                      MTP_CUDA_RECORDER=str(self.options.build / "lib/libmtp-cuda-recorder.so"))
+            facts = json.loads(report.read_text())
+            if (facts["device"], facts["comm"]) != ("cuda", "nccl"):
+                raise Failure(f"ran on {facts['device']} with {facts['comm']}")
+            return "ran"
+
+
 def cases_of(options):
     if not options.all:
-        return [Case(options, *case) for case in SAMPLE]
+        return [Direct(options)] + [Case(options, *case) for case in SAMPLE]
     cases = []
     for folder in sorted(MODELS.iterdir()):
         if not (folder / "model.onnx").exists():
