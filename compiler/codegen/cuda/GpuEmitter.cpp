@@ -32,6 +32,8 @@ static constexpr int64_t kLeastShared = 16;
 static constexpr int64_t kMaxShared = 32 << 10;
 static constexpr int64_t kWarp = 32;
 static constexpr int64_t kMaxGrid = (int64_t(1) << 31) - 1;
+/// Addresses that a kernel may be given: 32764 bytes of parameters.
+static constexpr size_t kMaxBuffers = 4000;
 
 static Type pointerType(OpBuilder &builder, unsigned space = 0) {
   return LLVM::LLVMPointerType::get(builder.getContext(), space);
@@ -97,6 +99,11 @@ void GpuEmitter::beginKernel(StringRef name, const LaunchShape &launch) {
   guard = Value();
   auto results = region.getBody().front().getTerminator()->getNumOperands();
   size_t count = region.getNumArguments() + results;
+  if (count > kMaxBuffers)
+    refuse(&region.getBody().front().front(),
+           "is part of a kernel of " + Twine(count) +
+               " tensors; a kernel on cuda takes " + Twine(kMaxBuffers) +
+               " at most");
   auto made = makeKernel(
       name, SmallVector<Type>(count + 1, pointerType(builder)), launch);
   auto aligned = region->getAttrOfType<DenseBoolArrayAttr>(kAligned);

@@ -159,9 +159,9 @@ static std::unique_ptr<llvm::TargetMachine> makeTarget(const std::string &arch,
       llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
     return nullptr;
-  // PTX 7.8 is what drivers of CUDA 11.8 read; later devices need a later one,
-  // which LLVM takes by itself.
-  const char *version = gpuCapability(arch) < 100 ? "+ptx78" : "";
+  // PTX 8.1, which drivers of CUDA 12.1 read, has kernels of more than 500
+  // buffers; later devices need a later one, which LLVM takes by itself.
+  const char *version = gpuCapability(arch) < 100 ? "+ptx81" : "";
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
       triple, arch, version, llvm::TargetOptions(), std::nullopt, std::nullopt,
       llvm::CodeGenOptLevel::Aggressive));
