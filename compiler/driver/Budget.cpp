@@ -6,7 +6,9 @@
 #include "compiler/codegen/BufferPlan.h"
 #include "compiler/codegen/ProgramEmitter.h"
 #include "compiler/driver/Pipelines.h"
+#include "compiler/plan/Memory.h"
 #include "compiler/plan/StepTime.h"
+#include "compiler/training/Training.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
@@ -17,8 +19,11 @@ using nlohmann::json;
 
 /// The axis over which ZeRO cuts.
 static constexpr StringLiteral kDataAxis = "dp";
-static constexpr int kStages = 4;
 static constexpr size_t kNamedTensors = 5;
+/// More bytes than any model has.
+static constexpr int64_t kUnlimited = int64_t(1) << 59;
+/// Layouts that are tried for a stage of ZeRO, besides the least and the most.
+static constexpr int kLayoutSteps = 6;
 
 //===----------------------------------------------------------------------===//
 // What a rank holds
@@ -129,6 +134,7 @@ std::string mtp::text(const std::vector<ResidentTensor> &tensors) {
 /// computed again and parameters updated.
 struct BudgetSearch::Pair {
   BudgetTrial base;
+  plan::Time leastTime = plan::kIllegal;
   OwningOpRef<ModuleOp> module;
 };
 
@@ -186,15 +192,17 @@ BudgetSearch::addLayouts(ArrayRef<std::pair<std::string, int64_t>> axes,
   auto first = plan::choosePlan(module, axes, options);
   if (failed(first))
     return failure();
-  add({std::move(*first), options, layoutsText(options)});
+  add({std::move(*first), options, layoutsText(options), true});
   if (options.sequenceParallel)
     return success();
+  this->axes = axes.vec();
+  freeOptions = options;
   plan::PlanOptions other = options;
   auto addOther = [&] {
     Quiet quiet(module.getContext());
     auto plan = plan::choosePlan(module, axes, other);
     if (succeeded(plan))
-      add({std::move(*plan), other, layoutsText(other)});
+      add({std::move(*plan), other, layoutsText(other), true});
   };
   if (options.objective == plan::Objective::Time) {
     other.objective = plan::Objective::Parallel;
@@ -209,35 +217,44 @@ BudgetSearch::addLayouts(ArrayRef<std::pair<std::string, int64_t>> axes,
   return success();
 }
 
-std::vector<BudgetSearch::Pair> BudgetSearch::makePairs() {
-  std::vector<Pair> pairs;
-  for (size_t layouts = 0; layouts < choices.size(); ++layouts) {
-    const plan::Plan &plan = choices[layouts].plan;
-    bool free = request.train && request.train->zero == 0 &&
-                llvm::any_of(plan.axes, [](const auto &axis) {
+std::optional<BudgetSearch::Pair> BudgetSearch::makePair(size_t layouts,
+                                                         int zero) {
+  Pair pair;
+  pair.base.layouts = layouts;
+  pair.base.zero = zero;
+  pair.module = module.clone();
+  Quiet quiet(module.getContext());
+  bool good = succeeded(plan::applyPlan(*pair.module, choices[layouts].plan));
+  if (good && request.train)
+    good = succeeded(runPasses(*pair.module, [&](OpPassManager &passes) {
+      addGradientPasses(passes, trainOf(pair.base));
+    }));
+  if (!good) {
+    BudgetTrial trial = pair.base;
+    trial.failure = quiet.error.empty() ? "it can't be made" : quiet.error;
+    trials.push_back(std::move(trial));
+    return std::nullopt;
+  }
+  // What the step takes at least: nothing is computed again.
+  OwningOpRef<ModuleOp> made = pair.module->clone();
+  if (request.train)
+    (void)runPasses(*made, [&](OpPassManager &passes) {
+      addUpdatePasses(passes, trainOf(pair.base));
+    });
+  pair.leastTime = plan::stepTime(*made, microBatches());
+  return pair;
+}
+
+/// The stages of ZeRO that may be chosen.
+std::vector<int> BudgetSearch::stages() const {
+  if (!request.train)
+    return {0};
+  bool isFree = request.train->zero == 0 &&
+                llvm::any_of(choices[0].plan.axes, [](const auto &axis) {
                   return axis.first == kDataAxis && axis.second > 1;
                 });
-    int first = request.train ? request.train->zero : 0;
-    for (int zero = first; zero < (free ? kStages : first + 1); ++zero) {
-      Pair pair;
-      pair.base.layouts = layouts;
-      pair.base.zero = zero;
-      pair.module = module.clone();
-      Quiet quiet(module.getContext());
-      bool good = succeeded(plan::applyPlan(*pair.module, plan));
-      if (good && request.train)
-        good = succeeded(runPasses(*pair.module, [&](OpPassManager &passes) {
-          addGradientPasses(passes, trainOf(pair.base));
-        }));
-      if (good)
-        pairs.push_back(std::move(pair));
-      else
-        trials.push_back(
-            {layouts, zero, 0, plan::kIllegal, 0,
-             quiet.error.empty() ? "it can't be made" : quiet.error});
-    }
-  }
-  return pairs;
+  return isFree ? std::vector<int>{0, 1, 2, 3}
+                : std::vector<int>{request.train->zero};
 }
 
 /// Makes a program as far as its buffers are planned and counts its bytes.
@@ -245,7 +262,7 @@ void BudgetSearch::emitTrial(ModuleOp made, BudgetTrial &trial) {
   Quiet quiet(made.getContext());
   KernelModule kernels(made.getContext());
   Artifact artifact;
-  plan::predictCollectives(made, request.train ? request.train->accumulate : 1);
+  plan::predictCollectives(made, microBatches());
   if (failed(runPasses(made,
                        [](OpPassManager &passes) {
                          addPartitionPasses(passes);
@@ -280,8 +297,7 @@ size_t BudgetSearch::attempt(Pair &pair, int64_t layers) {
       trial.failure = quiet.error.empty() ? "it can't be made" : quiet.error;
   }
   if (trial.failure.empty()) {
-    trial.time =
-        plan::stepTime(*made, request.train ? request.train->accumulate : 1);
+    trial.time = plan::stepTime(*made, microBatches());
     emitTrial(*made, trial);
   }
   trials.push_back(std::move(trial));
@@ -318,26 +334,101 @@ void BudgetSearch::searchPair(Pair &pair) {
 }
 
 bool BudgetSearch::run() {
-  std::vector<Pair> pairs = makePairs();
-  std::vector<std::pair<plan::Time, Pair *>> order;
-  for (Pair &pair : pairs) {
-    // What the step takes at least: nothing is computed again.
-    OwningOpRef<ModuleOp> made = pair.module->clone();
-    Quiet quiet(module.getContext());
-    if (request.train)
-      (void)runPasses(*made, [&](OpPassManager &passes) {
-        addUpdatePasses(passes, trainOf(pair.base));
-      });
-    order.push_back(
-        {plan::stepTime(*made, request.train ? request.train->accumulate : 1),
-         &pair});
-  }
-  llvm::stable_sort(
-      order, [](const auto &a, const auto &b) { return a.first < b.first; });
-  for (auto [time, pair] : order)
-    if (!found || time < result().time)
-      searchPair(*pair);
+  std::vector<Pair> pairs;
+  for (size_t layouts = 0; layouts < choices.size(); ++layouts)
+    for (int zero : stages())
+      if (auto pair = makePair(layouts, zero))
+        pairs.push_back(std::move(*pair));
+  llvm::stable_sort(pairs, [](const Pair &a, const Pair &b) {
+    return a.leastTime < b.leastTime;
+  });
+  for (Pair &pair : pairs)
+    if (!found || pair.leastTime < result().time)
+      searchPair(pair);
+  bool fitsAtOnce =
+      found && !pairs.empty() && result().time == pairs.front().leastTime;
+  if (axes && !fitsAtOnce)
+    for (int zero : stages())
+      searchLayouts(zero);
   return found;
+}
+
+//===----------------------------------------------------------------------===//
+// Layouts under the budget
+//===----------------------------------------------------------------------===//
+
+/// The block of a parameter, its gradient and its states.
+static int64_t parameterBytes(Operation *op, const Layout &layout,
+                              const MeshShape &mesh,
+                              const std::optional<TrainRequest> &train) {
+  plan::TensorInfo info = plan::tensorInfo(op->getResult(0));
+  int64_t whole = plan::arenaBytes(info, layout, mesh);
+  if (!train || !op->hasAttr(training::names::trainable))
+    return whole;
+  int64_t cut = whole;
+  SmallVector<int, 2> axes = mesh.find(kDataAxis);
+  if (train->zero > 0 && axes.size() == 1)
+    if (auto less = training::cutOverAxis(layout, info.shape, axes[0], mesh))
+      cut = plan::arenaBytes(info, *less, mesh);
+  bool adamw = train->optimizer == "adamw";
+  int64_t states = adamw ? 2 : train->momentum > 0 ? 1 : 0;
+  return (train->zero > 2 ? cut : whole) +
+         (1 + train->keepGradients) * (train->zero > 1 ? cut : whole) +
+         states * (train->zero > 0 ? cut : whole);
+}
+
+/// Finds by bisection the largest bytes of the planner's model (Memory.h) whose
+/// cheapest layouts give a program that fits: the model counts more than there
+/// is, so they are more than the budget.
+void BudgetSearch::searchLayouts(int zero) {
+  std::optional<TrainRequest> train = request.train;
+  if (train)
+    train->zero = zero;
+  plan::PlanBudget limit;
+  limit.training = train.has_value();
+  limit.parameterBytes = [&](Operation *op, const Layout &layout,
+                             const MeshShape &mesh) {
+    return parameterBytes(op, layout, mesh, train);
+  };
+  plan::PlanOptions options = *freeOptions;
+  options.budget = &limit;
+  // The bytes of the plan, and whether its program fits.
+  auto tryBytes = [&](int64_t bytes) -> std::pair<int64_t, bool> {
+    limit.bytes = bytes;
+    Quiet quiet(module.getContext());
+    auto plan = plan::choosePlan(module, *axes, options);
+    if (failed(plan)) {
+      unsearched = quiet.error;
+      return {0, false};
+    }
+    int64_t needed = plan->bytes;
+    add({std::move(*plan), *freeOptions, "layouts for the budget", false});
+    auto pair = makePair(choices.size() - 1, zero);
+    if (!pair)
+      return {needed, false};
+    // What is slower than a program that fits needs no trial: more bytes.
+    if (found && pair->leastTime >= result().time)
+      return {needed, true};
+    size_t first = trials.size();
+    searchPair(*pair);
+    bool fits = llvm::any_of(ArrayRef<BudgetTrial>(trials).drop_front(first),
+                             [&](const BudgetTrial &trial) {
+                               return trial.fits(request.memoryBudget);
+                             });
+    return {needed, fits};
+  };
+  auto [least, leastFits] = tryBytes(1);
+  if (!leastFits)
+    return;
+  int64_t most = tryBytes(kUnlimited).first;
+  for (int step = 0; step < kLayoutSteps && least < most; ++step) {
+    int64_t middle = least + (most - least) / 2;
+    auto [needed, fits] = tryBytes(middle);
+    if (fits)
+      least = middle;
+    else
+      most = std::min(middle, needed) - 1;
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -360,10 +451,12 @@ std::string BudgetSearch::message() const {
   std::string budget = std::to_string(request.memoryBudget);
   const BudgetTrial &trial = result();
   std::string bytes = std::to_string(trial.bytes);
+  std::string note =
+      unsearched.empty() ? "" : "; layouts between these were not searched";
   if (found)
     return "memory: " + bytes + " of " + budget + " bytes on each rank; " +
            describe(trial) + " (the fastest that fits, " +
-           std::to_string(trials.size()) + " tried)";
+           std::to_string(trials.size()) + " tried" + note + ")";
   return "no program fits a memory budget of " + budget +
          " bytes a rank; the least that would do is " + bytes + " (" +
          describe(trial) +
@@ -386,15 +479,15 @@ json BudgetSearch::json() const {
     value["time_us"] = trial.time < plan::kIllegal
                            ? nlohmann::json(double(trial.time) / 1e6)
                            : nlohmann::json(nullptr);
+    if (int64_t bound = choices[trial.layouts].plan.bytes)
+      value["bound"] = bound;
     if (trial.failure.empty())
       value["bytes"] = trial.bytes;
     else
       value["failure"] = trial.failure;
     tried.push_back(std::move(value));
   }
-  return {{"bytes", request.memoryBudget},
-          {"used", result().bytes},
-          {"text", message()},
-          {"chosen", entry(result())},
-          {"tried", std::move(tried)}};
+  return {{"bytes", request.memoryBudget}, {"unsearched", unsearched},
+          {"used", result().bytes},        {"text", message()},
+          {"chosen", entry(result())},     {"tried", std::move(tried)}};
 }

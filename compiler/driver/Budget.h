@@ -30,8 +30,9 @@ namespace mtp {
 /// Layouts that may be chosen.
 struct BudgetLayouts {
   plan::Plan plan;
-  plan::PlanOptions options; ///< that give the plan again
-  std::string text;          ///< "parallel, split by tokens"
+  plan::PlanOptions options; ///< that the plan was asked for with
+  std::string text;          ///< "weights split"
+  bool again = false;        ///< `options` alone give the plan once more
 };
 
 /// A program that was tried.
@@ -97,17 +98,26 @@ private:
   struct Pair;
   TrainRequest trainOf(const BudgetTrial &trial) const;
   std::string describe(const BudgetTrial &trial) const;
-  std::vector<Pair> makePairs();
+  int64_t microBatches() const {
+    return request.train ? request.train->accumulate : 1;
+  }
+  std::vector<int> stages() const;
+  std::optional<Pair> makePair(size_t layouts, int zero);
+  void searchLayouts(int zero);
   void searchPair(Pair &pair);
   size_t attempt(Pair &pair, int64_t layers);
   void emitTrial(mlir::ModuleOp module, BudgetTrial &trial);
 
   mlir::ModuleOp module;
   const CompileRequest &request;
+  /// Set if layouts may be chosen.
+  std::optional<std::vector<std::pair<std::string, int64_t>>> axes;
+  std::optional<plan::PlanOptions> freeOptions;
   std::vector<BudgetLayouts> choices;
   std::vector<BudgetTrial> trials;
   size_t chosen = 0;
   bool found = false;
+  std::string unsearched; ///< why layouts were not searched, "" if they were
   std::vector<ResidentTensor> largest; ///< of the trial with the fewest bytes
 };
 

@@ -348,7 +348,7 @@ FailureOr<plan::Plan> Compilation::planWithin(Axes axes) {
     auto given = givenPlan(axes);
     if (failed(given))
       return failure();
-    search.add({std::move(*given), planOptions(), "the given plan"});
+    search.add({std::move(*given), planOptions(), "the given plan", false});
   }
   if (!search.run() && search.isSound())
     return stages.fail(kBadInput, "memory", search.message(),
@@ -357,7 +357,7 @@ FailureOr<plan::Plan> Compilation::planWithin(Axes axes) {
   train = search.train();
   budget = search.json();
   plan::Plan plan = search.layouts().plan;
-  if (request.explain && request.plan.empty()) {
+  if (request.explain && search.layouts().again) {
     plan::PlanOptions options = search.layouts().options;
     options.explain = true;
     auto explained = plan::choosePlan(*module, axes, options);

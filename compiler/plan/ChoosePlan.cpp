@@ -4,6 +4,8 @@
 #include "compiler/cost/Target.h"
 #include "compiler/plan/Bounded.h"
 #include "compiler/plan/Explain.h"
+#include "compiler/plan/Memory.h"
+#include "compiler/plan/Pareto.h"
 #include "compiler/plan/Pins.h"
 
 #include <chrono>
@@ -70,9 +72,10 @@ public:
     Space space(function, roles, mesh, freedom, std::move(joint));
     openSpace(space, pins);
     Model model(function, space, conversions, options.objective);
-    constexpr int mostStrategies = 128;
+    // Lists of labels take more than one cost for each assignment.
+    const int mostStrategies = options.budget ? 32 : 128;
     bool isLarge = !mustFind && model.mostStrategies() > mostStrategies;
-    if (isLarge && isJoint)
+    if (isLarge && (isJoint || options.budget))
       return std::optional<Plan>();
     for (const Pin &pin : pins.layouts)
       if (failed(restrictTo(model, pin, mesh, /*quiet=*/!mustFind)))
@@ -85,10 +88,12 @@ public:
     if (isLarge)
       return runBounded(space, model, limits);
     std::optional<Model> unbuilt;
-    if (!isJoint && freedom != Freedom::Roles)
+    if (!isJoint && !options.budget && freedom != Freedom::Roles)
       unbuilt.emplace(model);
     model.build();
     Problem problem = model.problem();
+    if (options.budget)
+      return runWithin(model, problem, limits, mustFind);
     Solver solver(problem, limits);
     auto assignment = solver.solve();
     if (!assignment && unbuilt && solver.error().kind == SolverError::TooWide) {
@@ -162,6 +167,38 @@ public:
         explain(function, *found->model, kept, /*pruned=*/true, conversions,
                 plan);
     }
+    return std::optional<Plan>(std::move(plan));
+  }
+
+  /// The same under the budget.
+  FailureOr<std::optional<Plan>> runWithin(Model &model, const Problem &problem,
+                                           const SolverOptions &limits,
+                                           bool mustFind) {
+    ParetoOptions pareto;
+    // Lists are long: what is too large for them is said at once.
+    pareto.tables = limits;
+    pareto.tables.tableLimit = int64_t(1) << 17;
+    pareto.tables.workLimit = int64_t(1) << 23;
+    pareto.labelLimit = int64_t(1) << 16;
+    ParetoSolver solver(problem, model.memory(*options.budget),
+                        options.budget->bytes, pareto);
+    ParetoResult result = solver.solve();
+    if (result.assignment.empty()) {
+      if (!mustFind)
+        return std::optional<Plan>();
+      return function.emitError()
+             << "there is no plan: " << solver.error().message;
+    }
+    Plan plan = model.decode(result.assignment);
+    if (failed(describe(function, plan, conversions)))
+      return failure();
+    plan.bytes = result.bytes.total();
+    plan.lowerBound = std::min(plan.cost, result.bound % kPenalty);
+    plan.megatron = plan.cost;
+    plan.method = "elimination with labels";
+    if (result.status == ParetoResult::Gap)
+      plan.notes.push_back("there are too many plans of different bytes for an "
+                           "exact search; this one fits");
     return std::optional<Plan>(std::move(plan));
   }
 
@@ -248,6 +285,17 @@ private:
 };
 } // namespace
 
+/// A plan that fits before one that doesn't, then the cheaper one, or the one
+/// with fewer bytes if neither fits.
+static bool isBetter(const Plan &a, const Plan &b, const PlanBudget *budget) {
+  if (!budget)
+    return a.cost < b.cost;
+  bool aFits = a.bytes <= budget->bytes, bFits = b.bytes <= budget->bytes;
+  if (aFits != bFits)
+    return aFits;
+  return aFits ? a.cost < b.cost : a.bytes < b.bytes;
+}
+
 /// Under the objective `time` the space is everything. Where that is too large
 /// to be searched to the end (many layers on three axes; layers that share
 /// weights on two), the plan is the best of what was found there and in smaller
@@ -278,14 +326,15 @@ FailureOr<Plan> choosePlan(ModuleOp module,
     complete = false;
   }
   if (succeeded(found) && !*found)
-    found = planner.run(options.sequenceParallel ? Freedom::Sequence
-                                                 : Freedom::Roles,
+    found = planner.run(options.budget             ? Freedom::Tokens
+                        : options.sequenceParallel ? Freedom::Sequence
+                                                   : Freedom::Roles,
                         /*mustFind=*/true);
   if (failed(found))
     return failure();
   Plan plan = std::move(**found);
   if (!complete) {
-    if (open && open->cost < plan.cost)
+    if (open && isBetter(*open, plan, options.budget))
       plan = std::move(*open);
     std::vector<AxisGroup> groups = planner.axisGroups();
     for (unsigned set = 1; set < (1u << std::min<size_t>(groups.size(), 4));
@@ -297,10 +346,11 @@ FailureOr<Plan> choosePlan(ModuleOp module,
       auto other = planner.run(Freedom::All, /*mustFind=*/false, joint);
       if (failed(other))
         return failure();
-      if (*other && (*other)->cost < plan.cost)
+      if (*other && isBetter(**other, plan, options.budget))
         plan = std::move(**other);
     }
-    if (!planner.isPinned() && plan.cost > plan.allReplicated)
+    if (!options.budget && !planner.isPinned() &&
+        plan.cost > plan.allReplicated)
       plan = planner.replicated();
     plan.lowerBound = std::min(plan.cost, planner.boundOfSpace());
     plan.method = "best of several spaces";
@@ -313,7 +363,7 @@ FailureOr<Plan> choosePlan(ModuleOp module,
   plan.solveMs = std::chrono::duration<double, std::milli>(
                      std::chrono::steady_clock::now() - start)
                      .count();
-  if (isTime || planner.isPinned()) {
+  if (!options.budget && (isTime || planner.isPinned())) {
     PlanOptions unpinned;
     unpinned.annotations = false;
     auto parallel = choosePlan(module, axes, unpinned);

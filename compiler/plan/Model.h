@@ -75,6 +75,8 @@ public:
   /// Adds the tables. Call once, after the restrictions.
   void build();
   const Problem &problem() const { return tables; }
+  /// Bytes of the same (Memory.h).
+  MemoryModel memory(const PlanBudget &budget);
   bool isSequenceParallel() const { return space.isSequenceParallel(); }
   /// The layouts of an assignment.
   Plan decode(llvm::ArrayRef<int> assignment) const;
@@ -98,6 +100,7 @@ public:
                const std::vector<std::vector<Time>> &marginals) const;
 
 private:
+  class ByteTables;
   /// An op, parameter or input, or several of one structure.
   struct Unit {
     int variable = -1;

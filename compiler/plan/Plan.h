@@ -84,6 +84,7 @@ struct Plan {
   /// What the lower bound follows from; "" of a plan that was not searched for.
   /// A bound that equals the cost proves the plan.
   std::string method;
+  int64_t bytes = 0; ///< of a rank, by the model of PlanOptions::budget
   double solveMs = 0;
   int width = 0;
   std::vector<PredictedCollective> collectives;
@@ -93,6 +94,8 @@ struct Plan {
   std::vector<OpChoices> choices; ///< likewise
 };
 
+struct PlanBudget;
+
 struct PlanOptions {
   Objective objective = Objective::Parallel;
   /// Norms, dropout and residuals are cut by tokens on axes besides dp.
@@ -101,6 +104,9 @@ struct PlanOptions {
       pins;                ///< VALUE (glob), LAYOUT
   bool annotations = true; ///< attributes mtp.pin and mtp.plan are pins, too
   bool explain = false;    ///< fill runner-up and regret
+  /// The cheapest plan within it, or that of the fewest bytes; tokens may be
+  /// split to get there. There are no runners-up then.
+  const PlanBudget *budget = nullptr;
 };
 
 /// Parses "dp=2,tp=4"; false and `error` if an axis is malformed or given

@@ -261,7 +261,7 @@ bool Space::mayCut(uint8_t role, const AxisGroup &group) const {
   if (group.isData)
     return (role & kBatch) != 0;
   return (role & kBatch) == 0 &&
-         ((role & kToken) == 0 || freedom == Freedom::Sequence);
+         ((role & kToken) == 0 || freedom != Freedom::Roles);
 }
 
 std::vector<Space::Cases> Space::casesOf(Operation *op,

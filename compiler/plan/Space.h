@@ -39,7 +39,8 @@ enum class Objective : uint8_t { Parallel, Time };
 /// How much a Space allows.
 enum class Freedom : uint8_t {
   Roles,    ///< as the objective `parallel` has it
-  Sequence, ///< the same, and axes besides dp may split tokens
+  Sequence, ///< the same, and axes besides dp split tokens where they can
+  Tokens,   ///< the same, but only where that is cheaper or saves memory
   All,
 };
 

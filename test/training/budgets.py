@@ -70,6 +70,9 @@ def budgets_decide_what_is_split_and_computed_again(runner, folder):
         close_gradients(got.gradients, plain.gradients, 1e-11, f"those without a budget of {budget}")
         chosen = got.report["plan"]["budget"]["chosen"]
         seen |= {key for key in ("zero", "sequence_parallel") if chosen[key]} | {chosen["recompute"]}
+        tried = got.report["plan"]["budget"]["tried"]
+        if any(t["bound"] < t["bytes"] for t in tried if "bound" in t and "bytes" in t and t["recompute"] == "none"):
+            raise Failure(f"the bound is lower than what is allocated: {tried}")
         budget = int(got.report["plan"]["bytes_per_rank"] * 0.93)
     least = refused(runner, model, inputs, [*flags, "--memory-budget", "1K"], folder)
     got = runner.train(model, inputs, LOSS, [*flags, "--memory-budget", str(least)])
@@ -155,5 +158,30 @@ def given_layouts_have_budgets(runner, folder):
         raise Failure(f"{got.report['plan']['budget']} with the layouts of a file")
 
 
-CASES = [budgets_decide_what_is_split_and_computed_again, a_budget_only_changes_what_it_must, forward_budgets,
+def layouts_follow_the_budget(runner, folder):
+    """The fastest layouts keep weights whole; as the budget shrinks they are split. The planner's sum is a bound."""
+    for model, mesh in (("gpt2-ts", "tp=2"), ("vit-ts", "dp=2,tp=2")):
+        def run(*flags):
+            command = [runner.mtp_run, MODELS / model / "model.onnx", "--mesh", mesh, "--quiet", "--objective", "time",
+                       "--inputs", MODELS / model / "inputs.npz", "--json", folder / "layouts.json", *flags]
+            done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=runner.timeout)
+            return done, json.loads((folder / "layouts.json").read_text())
+
+        plan = run()[1]["plan"]
+        least = int(re.search(r"the least that would do is (\d+)", run("--memory-budget", "1K")[0].stderr)[1])
+        sizes, needed = [plan["bytes_by"]["parameters"]], plan["bytes_per_rank"]
+        for budget in ((needed + least) // 2, least):
+            done, report = run("--memory-budget", str(budget))
+            if done.returncode:
+                raise Failure(f"{model} with {budget}: {done.stderr}")
+            check_bytes(report, budget)
+            sizes.append(report["plan"]["bytes_by"]["parameters"])
+            for tried in report["plan"]["budget"]["tried"]:
+                if "bound" in tried and "bytes" in tried and tried["bound"] < tried["bytes"]:
+                    raise Failure(f"{model}: the bound is lower than what is allocated: {tried}")
+        if not sizes[0] >= sizes[1] >= sizes[2] or sizes[2] >= sizes[0]:
+            raise Failure(f"{model}: parameters of {sizes} bytes")
+
+
+CASES = [layouts_follow_the_budget, budgets_decide_what_is_split_and_computed_again, a_budget_only_changes_what_it_must, forward_budgets,
          given_layouts_have_budgets]
