@@ -4,7 +4,9 @@
 //
 // Sums of gradients over the same ranks that are not read before the update are
 // collected, in the order of the program, until the bucket is full. They are
-// taken together where the last one stood: all operands are there. Every rank
+// taken together where the last one stood: all operands are there. A few cheap
+// ops that read a sum on its way to the update (rows of a table, scattered into
+// it) are put behind the last one, so that the sum can wait as well. Every rank
 // runs the same pass on the same program, so that the order of collectives
 // stays the same everywhere.
 //
@@ -14,7 +16,9 @@
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mtp;
@@ -39,12 +43,13 @@ public:
   Bucketing(mlir::Block &block, int64_t limit) : block(block), limit(limit) {}
 
   void run() {
-    int64_t position = 0;
-    for (Operation &op : block) {
-      positions[&op] = position++;
-      if (auto sum = dyn_cast<spmd::AllReduceOp>(op))
-        last[keyOf(sum)] = &op;
+    number();
+    for (auto sum : block.getOps<spmd::AllReduceOp>()) {
+      last[keyOf(sum)] = sum;
+      sums.push_back(sum);
     }
+    for (spmd::AllReduceOp sum : sums)
+      delayReaders(sum);
     for (Operation &op : llvm::make_early_inc_range(block))
       if (auto sum = dyn_cast<spmd::AllReduceOp>(op))
         if (isMember(sum))
@@ -58,6 +63,42 @@ private:
     SmallVector<spmd::AllReduceOp> members;
     int64_t bytes = 0;
   };
+
+  void number() {
+    int64_t position = 0;
+    for (Operation &op : block)
+      positions[&op] = position++;
+  }
+
+  /// Puts the readers of `sum` that stand before the last sum of its kind, and
+  /// what reads them, behind that one, if they are few and have no effect.
+  void delayReaders(spmd::AllReduceOp sum) {
+    Operation *end = last[keyOf(sum)];
+    constexpr size_t kFew = 4;
+    llvm::SetVector<Operation *> readers;
+    readers.insert(sum);
+    for (size_t i = 0; i < readers.size() && readers.size() <= kFew + 1; ++i)
+      for (Operation *user : readers[i]->getUsers())
+        if (positions.lookup(user) <= positions.lookup(end))
+          readers.insert(user);
+    readers.remove(sum);
+    if (sum.getPhase() == "forward" || readers.empty() ||
+        readers.size() > kFew ||
+        !llvm::all_of(readers, mlir::isMemoryEffectFree) ||
+        llvm::any_of(readers, [&](Operation *op) {
+          return isa<spmd::AllReduceOp>(op) || op->getBlock() != &block;
+        }))
+      return;
+    SmallVector<Operation *> ordered = readers.takeVector();
+    llvm::sort(ordered, [&](Operation *a, Operation *b) {
+      return positions.lookup(a) < positions.lookup(b);
+    });
+    for (Operation *op : ordered) {
+      op->moveAfter(end);
+      end = op;
+    }
+    number();
+  }
 
   static Key keyOf(spmd::AllReduceOp op) {
     return {op.getAxes(), op.getMtpOpAttr(), op.getPhaseAttr(),
@@ -161,6 +202,7 @@ private:
 
   mlir::Block &block;
   int64_t limit;
+  SmallVector<spmd::AllReduceOp> sums;
   llvm::MapVector<Key, Bucket> buckets;
   llvm::DenseMap<Operation *, int64_t> positions;
   llvm::DenseMap<Key, Operation *> last; ///< collective of its kind

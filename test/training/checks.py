@@ -226,6 +226,8 @@ def one_reduction_a_parameter(runner, folder):
                 parameters = sum(int(np.prod(p["shape"])) * 4 for p in report["parameters"] if p["trainable"])
             sites = report["collectives"]
             backward = [site for site in sites if site["phase"] == "backward"]
+            if not flags and sum(site["count"] for site in backward) != 1:
+                raise Failure(f"{name}: {len(backward)} collectives backward, not one for all gradients")
             moved = sum(site["bytes"] for site in backward if site["kind"] == kind)
             others = sum(site["bytes"] for site in backward if site["kind"] != kind)
             if "3" not in flags and any(site["bytes"] > 8 for site in sites if site["phase"] == "forward"):

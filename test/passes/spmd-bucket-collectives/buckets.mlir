@@ -49,3 +49,24 @@ func.func @left_alone(%a: tensor<4xf32>, %b: tensor<3xf64>) -> (tensor<4xf32>, t
   %6 = spmd.all_reduce %a ["dp"] sum for "reduce_from" : tensor<4xf32> to tensor<4xf32>
   return %2, %3, %4, %5, %6 : tensor<4xf32>, tensor<4xf32>, tensor<3xf64>, tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+mtp.mesh @mesh <dp = 2>
+
+// The gradient of a table from that of the rows in use waits with the sum.
+// CHECK-LABEL: func.func @rows_of_a_table
+// CHECK-NEXT: %[[FLAT:.*]] = mtp.reshape %arg0
+// CHECK-NEXT: %[[JOINED:.*]] = mtp.concat dim 0 %[[FLAT]], %arg1
+// CHECK-NEXT: %[[SUM:.*]] = spmd.all_reduce %[[JOINED]]
+// CHECK-NEXT: %[[PART:.*]] = mtp.strided_slice %[[SUM]] dim 0 start 0
+// CHECK-NEXT: %[[ROWS:.*]] = mtp.reshape %[[PART]] : (tensor<6xf32>) -> tensor<2x3xf32>
+// CHECK-NEXT: %[[OTHER:.*]] = mtp.strided_slice %[[SUM]] dim 0 start 6
+// CHECK-NEXT: %[[TABLE:.*]] = mtp.gather_gradient %arg2, %[[ROWS]] dim 0
+// CHECK-NEXT: return %[[TABLE]], %[[OTHER]]
+func.func @rows_of_a_table(%rows: tensor<2x3xf32>, %b: tensor<5xf32>, %ids: tensor<2xi64>) -> (tensor<8x3xf32>, tensor<5xf32>) {
+  %0 = spmd.all_reduce %rows ["dp"] sum for "reduce_from" in "backward" : tensor<2x3xf32> to tensor<2x3xf32>
+  %1 = mtp.gather_gradient %ids, %0 dim 0 : (tensor<2xi64>, tensor<2x3xf32>) -> tensor<8x3xf32>
+  %2 = spmd.all_reduce %b ["dp"] sum for "reduce_from" in "backward" : tensor<5xf32> to tensor<5xf32>
+  return %1, %2 : tensor<8x3xf32>, tensor<5xf32>
+}
