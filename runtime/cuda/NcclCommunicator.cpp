@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/cuda/GpuCommunicator.h"
 
+#include <algorithm>
 #include <sched.h>
 #include <thread>
 
@@ -23,6 +24,8 @@ using Kind = CollectiveSite::Kind;
 
 namespace {
 
+/// The first rank waits for the last one to have loaded its weights.
+constexpr double kConnectSeconds = 600;
 constexpr int64_t kAlignment = 256;
 int64_t aligned(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -89,8 +92,10 @@ private:
   void connect();
   void plan(const Mesh &mesh, size_t site);
   int64_t stagingOf(size_t site) const;
-  NcclStatus poll(NcclHandle *comm, NcclStatus status) const;
-  void complete(NcclHandle *comm, NcclStatus status, const std::string &what);
+  NcclStatus poll(NcclHandle *comm, NcclStatus status, double seconds) const;
+  /// Waits for the end of a call; `seconds` at most, the deadline if 0.
+  void complete(NcclHandle *comm, NcclStatus status, const std::string &what,
+                double seconds = 0);
   void allReduce(int64_t site, Address in, Address out);
   void allGather(int64_t site, Address in, Address out);
   void reduceScatter(int64_t site, Address in, Address out);
@@ -138,7 +143,8 @@ void NcclCommunicator::connect() {
     NcclStatus status = api.initRank(&comm, static_cast<int>(g.members.size()),
                                      id, g.self, &config);
     // The handle is there before the call is over.
-    complete(comm, status, "connecting the ranks of " + sites[site].axisName);
+    complete(comm, status, "connecting the ranks of " + sites[site].axisName,
+             std::max(context.crew->deadline(), kConnectSeconds));
   }
 }
 
@@ -188,12 +194,12 @@ int64_t NcclCommunicator::stagingOf(size_t site) const {
 }
 
 /// The status when the call is over, or InProgress after the deadline.
-NcclStatus NcclCommunicator::poll(NcclHandle *comm, NcclStatus status) const {
+NcclStatus NcclCommunicator::poll(NcclHandle *comm, NcclStatus status,
+                                  double seconds) const {
   auto begin = Clock::now();
   while (status == nccl::InProgress) {
     context.crew->checkStopped();
-    if (std::chrono::duration<double>(Clock::now() - begin).count() >
-        context.crew->deadline())
+    if (std::chrono::duration<double>(Clock::now() - begin).count() > seconds)
       return status;
     sched_yield();
     NcclStatus asked = api.asyncError(comm, &status);
@@ -204,8 +210,10 @@ NcclStatus NcclCommunicator::poll(NcclHandle *comm, NcclStatus status) const {
 }
 
 void NcclCommunicator::complete(NcclHandle *comm, NcclStatus status,
-                                const std::string &what) {
-  status = poll(comm, status);
+                                const std::string &what, double seconds) {
+  if (seconds == 0)
+    seconds = context.crew->deadline();
+  status = poll(comm, status, seconds);
   if (status == nccl::Success)
     return;
   std::string text =
