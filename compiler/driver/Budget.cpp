@@ -5,6 +5,7 @@
 #include "compiler/autodiff/Recompute.h"
 #include "compiler/codegen/BufferPlan.h"
 #include "compiler/codegen/ProgramEmitter.h"
+#include "compiler/codegen/cuda/GpuKernels.h"
 #include "compiler/driver/Pipelines.h"
 #include "compiler/plan/Memory.h"
 #include "compiler/plan/StepTime.h"
@@ -260,15 +261,20 @@ std::vector<int> BudgetSearch::stages() const {
 /// Makes a program as far as its buffers are planned and counts its bytes.
 void BudgetSearch::emitTrial(ModuleOp made, BudgetTrial &trial) {
   Quiet quiet(made.getContext());
-  KernelModule kernels(made.getContext());
+  bool isOnGpu = request.device != "cpu";
+  std::unique_ptr<KernelModule> kernels =
+      isOnGpu ? std::make_unique<GpuKernelModule>(
+                    made.getContext(), request.gpuArch, request.precision)
+              : std::make_unique<KernelModule>(made.getContext());
   Artifact artifact;
   plan::predictCollectives(made, microBatches());
   if (failed(runPasses(made,
-                       [](OpPassManager &passes) {
+                       [&](OpPassManager &passes) {
                          addPartitionPasses(passes);
-                         addFusePasses(passes);
+                         isOnGpu ? addGpuFusePasses(passes)
+                                 : addFusePasses(passes);
                        })) ||
-      failed(emitProgram(made, kernels, artifact))) {
+      failed(emitProgram(made, *kernels, artifact))) {
     trial.failure = quiet.error.empty() ? "it can't be made" : quiet.error;
     return;
   }

@@ -147,13 +147,18 @@ def forward_budgets(runner, folder):
 
 
 def given_layouts_have_budgets(runner, folder):
-    """A plan file is kept to: only ZeRO and what is computed again are chosen."""
+    """A plan file is kept to: only ZeRO and what is computed again are chosen. Programs of GPUs have budgets, too."""
     model, inputs = files("gpt2-ts")
     plain = runner.train(model, inputs, LOSS, ["--mesh", "dp=2,tp=2", "--save-plan", folder / "plan.json"], gradients=False)
     least = refused(runner, model, inputs, ["--mesh", "dp=2,tp=2", "--plan", folder / "plan.json", "--memory-budget", "1K"])
     got = runner.train(model, inputs, LOSS, ["--mesh", "dp=2,tp=2", "--plan", folder / "plan.json", "--memory-budget",
                                              str(least)], gradients=False)
     check_bytes(got.report, least)
+    gpu = ["--mesh", "dp=2,tp=2", "--train", "--loss", LOSS, "--zero", "2", "--device", "cuda",
+           "--gpu-arch", "sm_90"]
+    plan = compiled(runner, model, folder, [*gpu, "--memory-budget", "450000"])
+    if plan["budget"]["used"] != plan["bytes_per_rank"] or plan["bytes_per_rank"] > 450000:
+        raise Failure(f"{plan} on a GPU")
     if not least < plain.report["plan"]["bytes_per_rank"] or got.report["plan"]["budget"]["chosen"]["sequence_parallel"]:
         raise Failure(f"{got.report['plan']['budget']} with the layouts of a file")
 
