@@ -460,8 +460,12 @@ bool Compilation::emitGpuKernels(GpuKernelModule &kernels) {
     return true;
   }
   FailureOr<std::string> ptx = kernels.emitPtx(error);
-  if (failed(ptx))
-    return stages.fail(kNotPresent, "kernels", "kernels: " + error);
+  if (failed(ptx)) {
+    bool isMissing = llvm::StringRef(error).contains("libdevice");
+    return stages.fail(isMissing ? kNotPresent : kInternal,
+                       isMissing ? "unsupported" : "internal",
+                       "kernels: " + error);
+  }
   artifact.object = std::move(*ptx);
   return write("kernels.ptx", artifact.object);
 }
