@@ -1,6 +1,10 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- KernelTest.cpp - device code computes what ops mean ----------------===//
+#include "compiler/codegen/ArtifactTypes.h"
+#include "compiler/codegen/LibraryCalls.h"
+#include "compiler/codegen/emit/IndexExpr.h"
+#include "runtime/kernels/LibraryKernel.h"
 #include "test/unit/codegen/KernelRunner.h"
 #include "test/unit/emulator/EmulatedRunner.h"
 
@@ -16,6 +20,56 @@ using namespace mtp;
 using namespace mtp::test;
 
 namespace {
+
+/// The results of an op by the CPU's library; those that nothing reads are
+/// zero.
+std::vector<Tensor> computeByLibrary(Operation *op,
+                                     const std::vector<Tensor> &operands) {
+  auto call = libraryCallOf(op);
+  if (failed(call))
+    throw std::runtime_error("no kernel on the CPU");
+  LibrarySite site;
+  site.kind = call->kind;
+  site.attributes = call->attributes;
+  site.results = static_cast<int64_t>(call->results.size());
+  CallMemory memory;
+  llvm::DenseMap<Value, size_t> at;
+  auto describe = [&](Value value) {
+    auto type = cast<RankedTensorType>(value.getType());
+    site.operands.push_back({*dtypeOf(type.getElementType()),
+                             vectorOf(type.getShape()),
+                             vectorOf(rowMajorStrides(type.getShape()))});
+  };
+  for (Value value : call->inputs) {
+    describe(value);
+    for (OpOperand &operand : op->getOpOperands())
+      if (operand.get() == value &&
+          memory.buffers.size() < site.operands.size())
+        memory.add(value.getType(), operands[operand.getOperandNumber()]);
+  }
+  for (Value value : call->results) {
+    describe(value);
+    at[value] = memory.buffers.size();
+    memory.add(value.getType());
+  }
+  std::string error;
+  auto kernel = prepareLibraryKernel(site, PrepareContext(), error);
+  MtpRank rank{};
+  if (!kernel || !kernel->run(&rank, memory.buffers.data(), error))
+    throw std::runtime_error(error);
+  std::vector<Tensor> results;
+  for (OpResult result : op->getResults()) {
+    auto it = at.find(result);
+    if (it != at.end()) {
+      results.push_back(memory.read(it->second, result.getType()));
+      continue;
+    }
+    Tensor none{cast<RankedTensorType>(result.getType()).getShape().vec(), {}};
+    none.data.resize(none.elements());
+    results.push_back(std::move(none));
+  }
+  return results;
+}
 
 /// Every func of a file of the CPU's tests against the interpreter.
 void checkFile(const std::string &file, Road road, double tolerance) {
@@ -46,6 +100,42 @@ void checkFile(const std::string &file, Road road, double tolerance) {
 }
 
 } // namespace
+
+/// Every op by its own kernels against the CPU's library.
+TEST(DeviceLibrary, AgreesWithTheCpus) {
+  MLIRContext context;
+  context.loadDialect<MtpDialect, spmd::SpmdDialect, func::FuncDialect>();
+  auto module = parseSourceFile<ModuleOp>(MTP_EMULATOR_TEST_DIR "/library.mlir",
+                                          &context);
+  ASSERT_TRUE(module);
+  EmulatedRunner runner(*module, Road::Single);
+  for (auto func : module->getOps<func::FuncOp>()) {
+    auto arguments = randomArguments(func, 23);
+    llvm::DenseMap<Value, Tensor> values;
+    for (auto [argument, tensor] : llvm::zip(func.getArguments(), arguments))
+      values[argument] = tensor;
+    for (Operation &op : func.getBody().front().without_terminator()) {
+      std::vector<Tensor> operands;
+      for (Value operand : op.getOperands())
+        operands.push_back(values[operand]);
+      for (auto [result, tensor] :
+           llvm::zip(op.getResults(), computeByLibrary(&op, operands)))
+        values[result] = tensor;
+    }
+    std::vector<Tensor> actual;
+    try {
+      actual = runner.run(func, arguments);
+    } catch (const std::exception &error) {
+      ADD_FAILURE() << func.getName().str() << ": " << error.what();
+      continue;
+    }
+    auto wanted = func.getBody().front().getTerminator()->getOperands();
+    for (size_t i = 0; i < actual.size(); ++i)
+      EXPECT_EQ(difference(actual[i], values[wanted[i]], 5e-6), "")
+          << func.getName().str() << " result " << i;
+    EXPECT_EQ(runner.fault(), 0) << func.getName().str();
+  }
+}
 
 class DeviceCode : public testing::TestWithParam<Road> {};
 
