@@ -92,9 +92,10 @@ class Case:
 def cases_of(options):
     if not options.all:
         return [Case(options, *case) for case in SAMPLE]
-    return [Case(options, folder.name, mesh, training)
-            for folder in sorted(MODELS.iterdir()) if all((folder / file).exists() for file in ("model.onnx", "outputs.npz"))
-            for mesh in MESHES for training in (False, True) if not training or loss_of(folder)]
+    folders = [folder for folder in sorted(MODELS.iterdir())
+               if (folder / "model.onnx").exists() and (folder / "outputs.npz").exists()]
+    return [Case(options, folder.name, mesh, training) for folder in folders for mesh in MESHES
+            for training in (False, True) if not training or loss_of(folder)]
 
 
 def main():
