@@ -10,6 +10,7 @@
 #include "test/cuda/recorder/Engine.h"
 #include "test/cuda/recorder/Numbers.h"
 
+#include <algorithm>
 #include <atomic>
 #include <vector>
 
@@ -159,7 +160,8 @@ void transfer(const std::vector<const Part *> &parts) {
         mismatched[part->gathering.get()] = true;
         return;
       }
-      std::memcpy(t.address, sent[pair][at].data(), t.bytes);
+      if (t.bytes > 0)
+        std::memcpy(t.address, sent[pair][at].data(), t.bytes);
     }
 }
 
@@ -256,7 +258,7 @@ int ncclAllReduce(const void *in, void *out, size_t count, int type, int op,
                       std::vector<char> sum =
                           reduced(parts, 0, count, type, op);
                       for (const Part *part : parts)
-                        std::memcpy(part->out, sum.data(), sum.size());
+                        std::copy(sum.begin(), sum.end(), part->out);
                     });
 }
 int ncclAllGather(const void *in, void *out, size_t count, int type,
@@ -279,7 +281,7 @@ int ncclReduceScatter(const void *in, void *out, size_t count, int type, int op,
                       for (size_t r = 0; r < parts.size(); ++r) {
                         std::vector<char> sum =
                             reduced(parts, r * count, count, type, op);
-                        std::memcpy(parts[r]->out, sum.data(), sum.size());
+                        std::copy(sum.begin(), sum.end(), parts[r]->out);
                       }
                     });
 }
