@@ -38,7 +38,7 @@ check() { # name, command...
 }
 
 models=(gpt2-ts llama-ts bert-ts)
-folder=../shared/models
+folder=test/models
 say "Numbers against the CPU in float64"
 for model in "${models[@]}"; do
   [ -f "$folder/$model/model.onnx" ] || continue
@@ -61,7 +61,7 @@ twice() { # model, loss
   cmp "$work/1.npz" "$work/2.npz"
 }
 for model in "${models[@]}"; do
-  [ -f "$folder/$model/grads64.npz" ] || continue
+  [ -f "$folder/$model/grads.npz" ] || continue
   loss=$("$python" - "$folder/$model/meta.json" <<'EOF'
 import json, sys
 loss = json.load(open(sys.argv[1]))["loss"]

@@ -6,7 +6,7 @@ runs three steps (one as it is, two replayed), and leaves a record that
 mtp-cuda-check finds nothing wrong with. Its collectives are those of the CPU.
 
     check_models.py                      a few models and meshes
-    check_models.py --all                every folder of ../shared/models, forward and training
+    check_models.py --all                every folder of test/models, forward and training
 
 Kernels are recorded, not computed; numbers are not looked at.
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-MODELS = ROOT.parent / "shared/models"
+MODELS = ROOT / "test/models"
 MESHES = ["tp=1", "tp=2", "tp=4", "dp=2,tp=2"]
 # A sample that takes seconds: model, mesh, communicator, training.
 SAMPLE = [("gpt2-ts", "tp=2", "nccl", False), ("llama-ts", "dp=2,tp=2", "loopback", False),
@@ -36,7 +36,7 @@ class Failure(Exception):
 def loss_of(folder):
     """The loss option of a model with gradients, None for others."""
     loss = json.loads((folder / "meta.json").read_text()).get("loss")
-    if not loss or loss.get("kind") != "cross_entropy" or not (folder / "grads64.npz").exists():
+    if not loss or loss.get("kind") != "cross_entropy" or not (folder / "grads.npz").exists():
         return None
     return f"cross_entropy:logits={loss['logits']},labels={loss['labels']}"
 

@@ -5,10 +5,10 @@
 kernels by the emulator, and compared.
 
     emulated_models.py          a few models and meshes
-    emulated_models.py --all    every folder of ../shared/models, forward and one training step
+    emulated_models.py --all    every folder of test/models, forward and one training step
 
 Outputs are compared with ONNX Runtime's (outputs.npz), gradients with PyTorch's
-in float64 (grads64.npz). The error of two tensors is max|a-b| / max|b|; that of
+in float64 (grads.npz). The error of two tensors is max|a-b| / max|b|; that of
 a gradient has a floor of a thousandth of the largest one.
 """
 
@@ -79,7 +79,7 @@ class Case:
             if done.returncode:
                 raise Failure(f"{' '.join(command)}: exit {done.returncode}: {done.stderr[-1500:]}")
             if self.training:
-                error, tensor, _ = worst(out, self.model / "grads64.npz", FLOOR)
+                error, tensor, _ = worst(out, self.model / "grads.npz", FLOOR)
                 bound = GRADIENT_BOUND
             else:
                 error, tensor, narrow = worst(out, self.model / "outputs.npz")
