@@ -16,7 +16,7 @@ namespace mtp {
 struct Difference {
   std::string name;
   double maxAbs = 0, maxRel = 0, maxReference = 0;
-  double slack = 0;    ///< an absolute difference that is no fault
+  double slack = 0;    ///< the part of maxAbs that is no fault
   std::string problem; ///< "missing", "shape [2, 3] instead of [2, 4]"
   /// maxAbs <= atol + slack + rtol * max|b|, and no problem.
   bool within(double rtol, double atol) const;

@@ -199,26 +199,54 @@ static std::vector<Difference> compareSteps(const TensorMap &gradients,
   return all;
 }
 
-/// AdamW divides a gradient by its own size and eps: where it is zero up to
-/// rounding, rounding of g becomes a change of rate · g / eps, at most the rate
-/// a step. Parameters may be so far apart without a fault; gradients, which are
-/// compared as well, show one.
+/// What is left of |a - b| where element i may be off by allowed(i); the
+/// largest.
+static double largestBeyond(const HostTensor &a, const HostTensor &b,
+                            const std::function<double(int64_t)> &allowed) {
+  double largest = 0;
+  for (int64_t i = 0, e = a.elements(); i < e; ++i) {
+    double distance = std::abs(a.valueAt(i) - b.valueAt(i));
+    if (distance > 0)
+      largest = std::max(largest, distance - allowed(i));
+  }
+  return largest;
+}
+
+/// AdamW divides a gradient by its own size and eps: an element g that is off
+/// by d changes by up to rate * 2 d / (|g| + eps) more or less, at most twice
+/// the rate a step. Where g is zero up to rounding, parameters may be that far
+/// apart without a fault; gradients, which are compared as well, show one.
+/// `gradients` are those of the reference.
 static void allowForRounding(std::vector<Difference> &all, double rates,
-                             const TrainingFacts &facts) {
-  std::map<std::string, double> gradients;
+                             const TrainingFacts &facts, TensorMap gradients,
+                             const TensorMap &trained,
+                             const TensorMap &referenceTrained) {
+  std::map<std::string, double> errors;
   for (const Difference &difference : all)
     if (difference.name.rfind(gradientPrefix, 0) == 0)
-      gradients[difference.name.substr(gradientPrefix.size())] =
-          difference.maxAbs;
+      errors[difference.name.substr(gradientPrefix.size())] = difference.maxAbs;
+  addTied(facts, gradients);
   forEachTied(
-      facts,
-      [&](const std::string &name) { return gradients.count(name) != 0; },
+      facts, [&](const std::string &name) { return errors.count(name) != 0; },
       [&](const std::string &from, const std::string &to, bool) {
-        gradients[to] = gradients[from];
+        errors[to] = errors[from];
       });
-  for (Difference &difference : all)
-    if (auto found = gradients.find(difference.name); found != gradients.end())
-      difference.slack = rates * std::min(2.0, 8 * found->second / facts.eps);
+  for (Difference &difference : all) {
+    auto error = errors.find(difference.name);
+    auto gradient = gradients.find(difference.name);
+    auto have = trained.find(difference.name);
+    auto want = referenceTrained.find(difference.name);
+    if (!difference.problem.empty() || !std::isfinite(difference.maxAbs) ||
+        error == errors.end() || gradient == gradients.end() ||
+        have == trained.end() || want == referenceTrained.end() ||
+        gradient->second.shape != want->second.shape)
+      continue;
+    double beyond = largestBeyond(have->second, want->second, [&](int64_t i) {
+      double size = std::abs(gradient->second.valueAt(i)) + facts.eps;
+      return rates * std::min(2.0, 8 * error->second / size);
+    });
+    difference.slack = difference.maxAbs - beyond;
+  }
 }
 
 bool RunCommand::compareTraining(Error &error) {
@@ -255,7 +283,8 @@ bool RunCommand::compareTraining(Error &error) {
   for (int64_t step = 0; step < steps; ++step)
     rates += learningRate(options.training, step, options.training.steps);
   if (facts.optimizer == "adamw")
-    allowForRounding(differences, rates, facts);
+    allowForRounding(differences, rates, facts, wholeGradients, trained,
+                     wholeTrained);
   report.addCheck(differences);
   return true;
 }
