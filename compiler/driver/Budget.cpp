@@ -25,6 +25,11 @@ static constexpr size_t kNamedTensors = 5;
 static constexpr int64_t kUnlimited = int64_t(1) << 59;
 /// Layouts that are tried for a stage of ZeRO, besides the least and the most.
 static constexpr int kLayoutSteps = 6;
+/// Points between the least and the most, of layouts or of segments, that are
+/// tried where the least doesn't fit.
+static constexpr int kProbes = 3;
+/// How often a smaller program is searched for, to name the least budget.
+static constexpr int kLeastRounds = 6;
 
 //===----------------------------------------------------------------------===//
 // What a rank holds
@@ -140,7 +145,7 @@ struct BudgetSearch::Pair {
 };
 
 BudgetSearch::BudgetSearch(ModuleOp module, const CompileRequest &request)
-    : module(module), request(request) {}
+    : module(module), request(request), limit(request.memoryBudget) {}
 
 TrainRequest BudgetSearch::trainOf(const BudgetTrial &trial) const {
   TrainRequest train = *request.train;
@@ -297,6 +302,12 @@ size_t BudgetSearch::attempt(Pair &pair, int64_t layers) {
     if (layers > 0)
       trial.layers = std::min(trial.layers, layers);
     trial.layers = std::max<int64_t>(trial.layers, 0);
+    auto known = llvm::find_if(trials, [&](const BudgetTrial &other) {
+      return other.layouts == trial.layouts && other.zero == trial.zero &&
+             other.layers == trial.layers;
+    });
+    if (known != trials.end())
+      return size_t(known - trials.begin());
     if (failed(runPasses(*made, [&](OpPassManager &passes) {
           addUpdatePasses(passes, trainOf(trial));
         })))
@@ -310,44 +321,59 @@ size_t BudgetSearch::attempt(Pair &pair, int64_t layers) {
   return trials.size() - 1;
 }
 
+void BudgetSearch::choose(int64_t bytes) {
+  auto better = [&](const BudgetTrial &a, const BudgetTrial &b) {
+    if (a.fits(bytes) != b.fits(bytes))
+      return a.fits(bytes);
+    if (a.fits(bytes))
+      return a.time < b.time;
+    if (a.failure.empty() != b.failure.empty())
+      return a.failure.empty();
+    return a.failure.empty() && a.bytes < b.bytes;
+  };
+  chosen = 0;
+  for (size_t trial = 1; trial < trials.size(); ++trial)
+    if (better(trials[trial], trials[chosen]))
+      chosen = trial;
+  found = !trials.empty() && result().fits(bytes);
+}
+
+int64_t BudgetSearch::fewestBytes() const {
+  int64_t fewest = -1;
+  for (const BudgetTrial &trial : trials)
+    if (trial.failure.empty() && (fewest < 0 || trial.bytes < fewest))
+      fewest = trial.bytes;
+  return fewest;
+}
+
 /// Finds the fastest program of a pair that fits.
 void BudgetSearch::searchPair(Pair &pair) {
-  auto take = [&](size_t trial) {
-    const BudgetTrial &made = trials[trial];
-    bool fits = made.fits(request.memoryBudget);
-    bool better = fits && (!found || made.time < result().time);
-    if (!found && !fits && made.failure.empty() &&
-        (!result().failure.empty() || made.bytes < result().bytes))
-      better = true;
-    if (better)
-      chosen = trial;
-    found |= fits;
-    return fits;
+  auto take = [&](int64_t layers) {
+    size_t trial = attempt(pair, layers);
+    choose(limit);
+    return trials[trial].fits(limit);
   };
   bool mayRepeat = request.train && request.train->recompute == "auto";
   bool repeats = request.train && request.train->recompute == "layers";
-  if (take(attempt(pair, repeats ? request.train->recomputeLayers : 0)) ||
-      !mayRepeat)
+  if (take(repeats ? request.train->recomputeLayers : 0) || !mayRepeat)
     return;
-  size_t all = attempt(pair, -1);
-  int64_t few = 0, enough = trials[all].layers;
-  if (!take(all))
+  bool fits = take(-1);
+  int64_t few = 0, enough = trials[attempt(pair, -1)].layers, all = enough;
+  // Computing again needs room of its own: fewer segments may need fewer bytes.
+  for (int probe = kProbes; probe > 0 && !fits; --probe) {
+    enough = all * probe / (kProbes + 1);
+    fits = enough > 0 && enough < all && take(enough);
+  }
+  if (!fits)
     return;
   while (enough - few > 1) {
     int64_t middle = few + (enough - few) / 2;
-    (take(attempt(pair, middle)) ? enough : few) = middle;
+    (take(middle) ? enough : few) = middle;
   }
 }
 
-bool BudgetSearch::run() {
-  std::vector<Pair> pairs;
-  for (size_t layouts = 0; layouts < choices.size(); ++layouts)
-    for (int zero : stages())
-      if (auto pair = makePair(layouts, zero))
-        pairs.push_back(std::move(*pair));
-  llvm::stable_sort(pairs, [](const Pair &a, const Pair &b) {
-    return a.leastTime < b.leastTime;
-  });
+void BudgetSearch::search(std::vector<Pair> &pairs) {
+  choose(limit);
   for (Pair &pair : pairs)
     if (!found || pair.leastTime < result().time)
       searchPair(pair);
@@ -356,6 +382,29 @@ bool BudgetSearch::run() {
   if (axes && !fitsAtOnce)
     for (int zero : stages())
       searchLayouts(zero);
+}
+
+bool BudgetSearch::run() {
+  std::vector<Pair> pairs;
+  size_t given = choices.size();
+  for (size_t layouts = 0; layouts < given; ++layouts)
+    for (int zero : stages())
+      if (auto pair = makePair(layouts, zero))
+        pairs.push_back(std::move(*pair));
+  llvm::stable_sort(pairs, [](const Pair &a, const Pair &b) {
+    return a.leastTime < b.leastTime;
+  });
+  search(pairs);
+  for (int round = 0; !found && round < kLeastRounds; ++round) {
+    int64_t fewest = fewestBytes();
+    if (fewest < 0)
+      break;
+    limit = fewest;
+    search(pairs);
+    choose(request.memoryBudget);
+    if (fewestBytes() == fewest)
+      break;
+  }
   return found;
 }
 
@@ -383,54 +432,79 @@ static int64_t parameterBytes(Operation *op, const Layout &layout,
          states * (train->zero > 0 ? cut : whole);
 }
 
+/// The cheapest layouts within `bytes` of the planner's model; an index into
+/// `choices`.
+std::optional<size_t> BudgetSearch::layoutsWithin(int64_t bytes, int zero,
+                                                  plan::PlanOptions options) {
+  auto known = planned.find({zero, bytes});
+  if (known != planned.end())
+    return known->second;
+  std::optional<TrainRequest> train = request.train;
+  if (train)
+    train->zero = zero;
+  plan::PlanBudget budget;
+  budget.bytes = bytes;
+  budget.training = train.has_value();
+  budget.parameterBytes = [&](Operation *op, const Layout &layout,
+                              const MeshShape &mesh) {
+    return parameterBytes(op, layout, mesh, train);
+  };
+  options.budget = &budget;
+  Quiet quiet(module.getContext());
+  auto plan = plan::choosePlan(module, *axes, options);
+  if (failed(plan)) {
+    unsearched = quiet.error;
+    return std::nullopt;
+  }
+  for (auto [key, index] : planned)
+    if (key.first == zero && choices[index].plan.bytes == plan->bytes)
+      return planned[{zero, bytes}] = index;
+  add({std::move(*plan), *freeOptions, "layouts for the budget", false});
+  return planned[{zero, bytes}] = choices.size() - 1;
+}
+
 /// Finds by bisection the largest bytes of the planner's model (Memory.h) whose
 /// cheapest layouts give a program that fits: the model counts more than there
 /// is, so they are more than the budget.
 void BudgetSearch::searchLayouts(int zero) {
-  std::optional<TrainRequest> train = request.train;
-  if (train)
-    train->zero = zero;
-  plan::PlanBudget limit;
-  limit.training = train.has_value();
-  limit.parameterBytes = [&](Operation *op, const Layout &layout,
-                             const MeshShape &mesh) {
-    return parameterBytes(op, layout, mesh, train);
-  };
-  plan::PlanOptions options = *freeOptions;
-  options.budget = &limit;
   // The bytes of the plan, and whether its program fits.
   auto tryBytes = [&](int64_t bytes) -> std::pair<int64_t, bool> {
-    limit.bytes = bytes;
-    Quiet quiet(module.getContext());
-    auto plan = plan::choosePlan(module, *axes, options);
-    if (failed(plan)) {
-      unsearched = quiet.error;
+    auto layouts = layoutsWithin(bytes, zero, *freeOptions);
+    if (!layouts)
       return {0, false};
-    }
-    int64_t needed = plan->bytes;
-    add({std::move(*plan), *freeOptions, "layouts for the budget", false});
-    auto pair = makePair(choices.size() - 1, zero);
+    int64_t needed = choices[*layouts].plan.bytes;
+    auto isOfPair = [&](const BudgetTrial &trial) {
+      return trial.layouts == *layouts && trial.zero == zero;
+    };
+    auto fits = [&](const BudgetTrial &trial) {
+      return isOfPair(trial) && trial.fits(limit);
+    };
+    bool isKnown = llvm::any_of(trials, isOfPair);
+    bool mayRepeat = request.train && request.train->recompute == "auto";
+    if (isKnown && !mayRepeat)
+      return {needed, llvm::any_of(trials, fits)};
+    auto pair = makePair(*layouts, zero);
     if (!pair)
       return {needed, false};
     // What is slower than a program that fits needs no trial: more bytes.
-    if (found && pair->leastTime >= result().time)
+    if (!isKnown && found && pair->leastTime >= result().time)
       return {needed, true};
-    size_t first = trials.size();
     searchPair(*pair);
-    bool fits = llvm::any_of(ArrayRef<BudgetTrial>(trials).drop_front(first),
-                             [&](const BudgetTrial &trial) {
-                               return trial.fits(request.memoryBudget);
-                             });
-    return {needed, fits};
+    return {needed, llvm::any_of(trials, fits)};
   };
-  auto [least, leastFits] = tryBytes(1);
-  if (!leastFits)
+  auto [least, fits] = tryBytes(1);
+  if (!least)
     return;
-  int64_t most = tryBytes(kUnlimited).first;
-  for (int step = 0; step < kLayoutSteps && least < most; ++step) {
+  int64_t most = tryBytes(kUnlimited).first, first = least;
+  // The fewest bytes of the model need not be the fewest of a program.
+  for (int probe = 1; probe <= kProbes && !fits; ++probe) {
+    least = first + (most - first) / (kProbes + 1) * probe;
+    fits = tryBytes(least).second;
+  }
+  for (int step = 0; step < kLayoutSteps && fits && least < most; ++step) {
     int64_t middle = least + (most - least) / 2;
-    auto [needed, fits] = tryBytes(middle);
-    if (fits)
+    auto [needed, good] = tryBytes(middle);
+    if (good)
       least = middle;
     else
       most = std::min(middle, needed) - 1;

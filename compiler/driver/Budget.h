@@ -15,6 +15,10 @@
 // assumed in between; what is accepted was counted). A pair is passed over once
 // a program is known that is faster than its fastest.
 //
+// If none fits, the bytes of the smallest program take the place of the budget,
+// until no search finds a smaller one: those bytes are the least budget that
+// would do.
+//
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_DRIVER_BUDGET_H
 #define MTP_COMPILER_DRIVER_BUDGET_H
@@ -96,6 +100,10 @@ public:
 
 private:
   struct Pair;
+  void search(std::vector<Pair> &pairs);
+  /// Chooses among the trials for a budget of `bytes`.
+  void choose(int64_t bytes);
+  int64_t fewestBytes() const; ///< of all trials; -1: there is none
   TrainRequest trainOf(const BudgetTrial &trial) const;
   std::string describe(const BudgetTrial &trial) const;
   int64_t microBatches() const {
@@ -104,6 +112,8 @@ private:
   std::vector<int> stages() const;
   std::optional<Pair> makePair(size_t layouts, int zero);
   void searchLayouts(int zero);
+  std::optional<size_t> layoutsWithin(int64_t bytes, int zero,
+                                      plan::PlanOptions options);
   void searchPair(Pair &pair);
   size_t attempt(Pair &pair, int64_t layers);
   void emitTrial(mlir::ModuleOp module, BudgetTrial &trial);
@@ -115,8 +125,11 @@ private:
   std::optional<plan::PlanOptions> freeOptions;
   std::vector<BudgetLayouts> choices;
   std::vector<BudgetTrial> trials;
+  int64_t limit; ///< the bytes that are searched for
   size_t chosen = 0;
   bool found = false;
+  /// Layouts that were planned, by stage and limit of the planner's model.
+  std::map<std::pair<int, int64_t>, size_t> planned;
   std::string unsearched; ///< why layouts were not searched, "" if they were
   std::vector<ResidentTensor> largest; ///< of the trial with the fewest bytes
 };
