@@ -399,6 +399,11 @@ void removeAnnotations(ModuleOp module) {
       op.removeAttr(name);
 }
 
+std::string annotatedMesh(ModuleOp module) {
+  auto mesh = module->getAttrOfType<StringAttr>(kPlanMesh);
+  return mesh ? mesh.str() : "";
+}
+
 std::string meshText(ArrayRef<std::pair<std::string, int64_t>> axes) {
   std::string text;
   for (const auto &[name, size] : axes)

@@ -69,6 +69,9 @@ int64_t countAnnotations(mlir::ModuleOp module);
 /// Removes them.
 void removeAnnotations(mlir::ModuleOp module);
 
+/// The mesh of the plan that annotates the module, "" if there is none.
+std::string annotatedMesh(mlir::ModuleOp module);
+
 /// "dp=2,tp=4".
 std::string meshText(llvm::ArrayRef<std::pair<std::string, int64_t>> axes);
 

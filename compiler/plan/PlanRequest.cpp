@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- PlanRequest.cpp - plans as options of passes ask for them ----------===//
 #include "compiler/cost/Target.h"
-#include "compiler/plan/Plan.h"
+#include "compiler/plan/Pins.h"
 
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -48,8 +48,12 @@ static FailureOr<Plan> choose(ModuleOp module, const Axes &axes,
 
 FailureOr<Plan> makePlan(ModuleOp module, const PlanRequest &request) {
   Axes axes;
-  std::string error;
-  if (!parseMesh(request.mesh, axes, error) ||
+  std::string error, mesh = request.mesh;
+  // On one rank, the default, annotations would mean nothing.
+  if (std::string annotated = annotatedMesh(module);
+      mesh == "tp=1" && !annotated.empty())
+    mesh = annotated;
+  if (!parseMesh(mesh, axes, error) ||
       !setTarget("", request.topology, axes, error))
     return module.emitError() << error, failure();
   FailureOr<Plan> plan = failure();

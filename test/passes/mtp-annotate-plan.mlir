@@ -4,6 +4,7 @@
 // RUN: mtp-opt %s --mtp-apply-plan="mesh=tp=2" > %t.chosen
 // RUN: mtp-opt %t.annotated --mtp-apply-plan="mesh=tp=2" > %t.kept
 // RUN: diff %t.chosen %t.kept
+// RUN: mtp-opt %t.annotated --mtp-apply-plan | diff %t.chosen -
 // RUN: mtp-opt %s --mtp-plan="mesh=tp=2" | FileCheck %s
 
 // A plan that no objective would choose is kept all the same.
