@@ -464,8 +464,8 @@ std::optional<size_t> BudgetSearch::layoutsWithin(int64_t bytes, int zero,
 }
 
 /// Finds by bisection the largest bytes of the planner's model (Memory.h) whose
-/// cheapest layouts give a program that fits: the model counts more than there
-/// is, so they are more than the budget.
+/// cheapest layouts give a program that fits; the model mostly counts more than
+/// there is.
 void BudgetSearch::searchLayouts(int zero) {
   // The bytes of the plan, and whether its program fits.
   auto tryBytes = [&](int64_t bytes) -> std::pair<int64_t, bool> {

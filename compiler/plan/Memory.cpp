@@ -23,6 +23,17 @@ int64_t arenaBytes(const TensorInfo &tensor, const Layout &layout,
       kMostBytes);
 }
 
+/// A conversion between invariant and replicated is a name for the same bytes.
+static bool isSameBuffer(const Layout &a, const Layout &b) {
+  auto isWhole = [](AxisState state) {
+    return state.kind == Kind::I || state.kind == Kind::R;
+  };
+  return llvm::all_of(llvm::zip_equal(a.states, b.states), [&](auto pair) {
+    auto [from, to] = pair;
+    return from == to || (isWhole(from) && isWhole(to));
+  });
+}
+
 /// The tables of a MemoryModel while they grow.
 class Model::ByteTables {
 public:
@@ -108,12 +119,15 @@ private:
     if (!isNew)
       return known->second;
     int64_t bytes = 0;
+    Layout before = model.layouts[from];
     for (const ConversionStep &step :
          model.conversions
              .pathBetween(value.info, model.layouts[from], model.layouts[to])
-             .steps)
-      if (step.forward.transfer != Transfer::None)
+             .steps) {
+      if (!isSameBuffer(before, step.result))
         bytes += arenaBytes(value.info, step.result, model.space.meshShape());
+      before = step.result;
+    }
     return paths[{value.infoId, from, to}] = std::min(bytes, kMostBytes);
   }
 
