@@ -11,12 +11,13 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 scripts/setup.sh
 configure build
-ninja -C build mtp-compiler mtp-compile mtp-run plan-test
+ninja -C build mtp-compiler mtp-compile mtp-run plan-test mtp-cuda-recorder mtp-cuda-check
 code=0
 log=build/full.log
 MTP_ORACLE_LAYERS=12 build/bin/plan-test --gtest_filter='*Cbc*' || code=1
 "$python" test/models/run_models.py --full --jobs "$jobs" "$@" | tee "$log" || code=1
 "$python" test/training/run_training.py --all --jobs "$jobs" --cache-dir build/full-cache | tee -a "$log" || code=1
+"$python" test/cuda/check_models.py --all | tee -a "$log" || code=1
 "$python" test/cuda/emulated_models.py --all | tee -a "$log" || code=1
 "$python" test/cuda/assemble.py --all --jobs "$jobs" | tee -a "$log" || code=1
 rm -rf build/full-cache

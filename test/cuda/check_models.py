@@ -124,10 +124,11 @@ def cases_of(options):
     return cases
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def run_cases(suite, description, cases_of):
+    """Runs the cases that the command line asks for, prints and counts them; the exit code."""
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("--build", type=Path, default=ROOT / "build")
-    parser.add_argument("--all", action="store_true", help="every model, mesh and communicator")
+    parser.add_argument("--all", action="store_true", help="every case, not a sample")
     parser.add_argument("--only", default="", help="cases with this in their name")
     parser.add_argument("--junit", type=Path)
     options = parser.parse_args()
@@ -144,15 +145,16 @@ def main():
                 print(f"left out {case.name}: the CPU doesn't run it, either", flush=True)
                 continue
             failed += 1
-        print(f"{'FAILED' if problem else 'ok':6} {case.name}: {text}", flush=True)
+        seconds = time.time() - start
+        print(f"{'FAILED' if problem else 'ok':6} {case.name}: {text} ({seconds:.1f} s)", flush=True)
         body = f"<failure message={quoteattr(problem)}/>" if problem else ""
-        results.append(f'<testcase classname="cuda" name={quoteattr(case.name)} time="{time.time() - start:.2f}">'
+        results.append(f'<testcase classname="{suite}" name={quoteattr(case.name)} time="{seconds:.2f}">'
                        f"{body}</testcase>")
     if options.junit:
         options.junit.write_text(f"<testsuite>{''.join(results)}</testsuite>\n")
-    print(f"{len(results) - failed} passed, {failed} failed")
+    print(f"{suite}: {len(results) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases("cuda", __doc__, cases_of))

@@ -12,18 +12,15 @@ in float64 (grads.npz). The error of two tensors is max|a-b| / max|b|; that of
 a gradient has a floor of a thousandth of the largest one.
 """
 
-import argparse
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from check_models import MODELS, ROOT, Failure, loss_of
+from check_models import MODELS, Failure, loss_of, run_cases
 
 MESHES = ["tp=1", "tp=2", "dp=2,tp=2"]
 F32_BOUND, NARROW_BOUND, GRADIENT_BOUND, FLOOR = 2e-5, 2e-2, 1e-3, 1e-3
@@ -98,36 +95,5 @@ def cases_of(options):
             for training in (False, True) if not training or loss_of(folder)]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--build", type=Path, default=ROOT / "build")
-    parser.add_argument("--all", action="store_true", help="every model and mesh")
-    parser.add_argument("--only", default="", help="cases with this in their name")
-    parser.add_argument("--junit", type=Path)
-    options = parser.parse_args()
-    results, failed = [], 0
-    for case in cases_of(options):
-        if options.only not in case.name:
-            continue
-        start, problem = time.time(), ""
-        try:
-            text = case.run()
-        except (Failure, subprocess.TimeoutExpired) as error:
-            text = problem = str(error)
-            if "unsupported nodes" in problem:
-                print(f"left out {case.name}: the CPU doesn't run it, either", flush=True)
-                continue
-            failed += 1
-        seconds = time.time() - start
-        print(f"{'FAILED' if problem else 'ok':6} {case.name}: {text} ({seconds:.1f} s)", flush=True)
-        body = f"<failure message={quoteattr(problem)}/>" if problem else ""
-        results.append(f'<testcase classname="emulated" name={quoteattr(case.name)} time="{seconds:.2f}">'
-                       f"{body}</testcase>")
-    if options.junit:
-        options.junit.write_text(f"<testsuite>{''.join(results)}</testsuite>\n")
-    print(f"emulated: {len(results) - failed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases("emulated", __doc__, cases_of))

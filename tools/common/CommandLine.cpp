@@ -508,7 +508,8 @@ bool mtp::parseCommandLine(Tool tool, int argc, const char *const *argv,
   if (run)
     addPredictOptions(app, options.predict);
   raw.train.add(app, run);
-  addLaterOptions(app, tool == Tool::Compile);
+  if (run)
+    addLaterOptions(app);
   addOtherOptions(app, tool, options);
 
   try {

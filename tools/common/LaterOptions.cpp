@@ -11,39 +11,27 @@
 
 namespace {
 struct LaterOption {
-  const char *name;
-  const char *type; ///< "" for a flag, "[...]" for a flag with optional value
-  const char *help;
-  bool compileToo; ///< mtp-compile has it as well
+  const char *name, *type, *help;
 };
 } // namespace
 
 static const LaterOption laterOptions[] = {
-    {"--launch", "N", "Start N processes (MPI)", false},
-    {"--trace", "FILE", "Write a Perfetto trace", false},
-    {"--save", "DIR", "Write a checkpoint", false},
-    {"--load", "DIR", "Start from a checkpoint", false},
-    {"--checkpoint-every", "N", "Steps between checkpoints", false},
-    {"--keep", "N", "Checkpoints kept", false},
+    {"--launch", "N", "Start N processes (MPI)"},
+    {"--trace", "FILE", "Write a Perfetto trace"},
+    {"--save", "DIR", "Write a checkpoint"},
+    {"--load", "DIR", "Start from a checkpoint"},
+    {"--checkpoint-every", "N", "Steps between checkpoints"},
+    {"--keep", "N", "Checkpoints kept"},
 };
 
-void mtp::addLaterOptions(CLI::App &app, bool compileOnly) {
-  for (const LaterOption &later : laterOptions) {
-    if (compileOnly && !later.compileToo)
-      continue;
-    CLI::Option *option;
-    if (*later.type == '\0' || *later.type == '[') {
-      static std::string ignoredValue;
-      option = app.add_flag(later.name, ignoredValue, later.help);
-    } else {
-      static std::vector<std::string> ignoredValues;
-      option = app.add_option(later.name, ignoredValues, later.help);
-      option->type_name(later.type)
-          ->expected(1)
-          ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    }
-    option->group("Not in this build");
-  }
+void mtp::addLaterOptions(CLI::App &app) {
+  static std::vector<std::string> ignoredValues;
+  for (const LaterOption &later : laterOptions)
+    app.add_option(later.name, ignoredValues, later.help)
+        ->type_name(later.type)
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->group("Not in this build");
 }
 
 bool mtp::isLaterOption(const std::string &name) {
