@@ -348,17 +348,18 @@ int64_t BudgetSearch::fewestBytes() const {
 
 /// Finds the fastest program of a pair that fits.
 void BudgetSearch::searchPair(Pair &pair) {
+  size_t last = 0;
   auto take = [&](int64_t layers) {
-    size_t trial = attempt(pair, layers);
+    last = attempt(pair, layers);
     choose(limit);
-    return trials[trial].fits(limit);
+    return trials[last].fits(limit);
   };
   bool mayRepeat = request.train && request.train->recompute == "auto";
   bool repeats = request.train && request.train->recompute == "layers";
   if (take(repeats ? request.train->recomputeLayers : 0) || !mayRepeat)
     return;
   bool fits = take(-1);
-  int64_t few = 0, enough = trials[attempt(pair, -1)].layers, all = enough;
+  int64_t few = 0, enough = trials[last].layers, all = enough;
   // Computing again needs room of its own: fewer segments may need fewer bytes.
   for (int probe = kProbes; probe > 0 && !fits; --probe) {
     enough = all * probe / (kProbes + 1);
