@@ -146,6 +146,23 @@ def forward_budgets(runner, folder):
             check_bytes(report, budget)
 
 
+def the_least_budget_is_what_its_program_needs(runner, folder):
+    """Nothing that a larger budget finds is smaller than the least that a refusal names; one byte less is refused."""
+    for model, mesh in (("vit-dynamo", "dp=2,tp=2"), ("gpt2-ts", "tp=2"), ("bert-ts", "tp=2")):
+        def run(budget):
+            command = [runner.mtp_run, MODELS / model / "model.onnx", "--mesh", mesh, "--quiet", "--inputs",
+                       MODELS / model / "inputs.npz", "--json", folder / "least.json", "--memory-budget", budget]
+            done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=runner.timeout)
+            found = re.search(r"the least that would do is (\d+)", done.stderr)
+            plan = json.loads((folder / "least.json").read_text()).get("plan") or {}
+            return done.returncode, int(found[1]) if found else None, plan.get("bytes_per_rank")
+
+        least = run(1)[1]
+        for budget, expected in ((least, (0, None, least)), (least - 1, (1, least, None))):
+            if (got := run(budget)) != expected:
+                raise Failure(f"{model} with {budget}: {got} instead of {expected}")
+
+
 def given_layouts_have_budgets(runner, folder):
     """A plan file is kept to: only ZeRO and what is computed again are chosen. Programs of GPUs have budgets, too."""
     model, inputs = files("gpt2-ts")
@@ -189,4 +206,4 @@ def layouts_follow_the_budget(runner, folder):
 
 
 CASES = [layouts_follow_the_budget, budgets_decide_what_is_split_and_computed_again, a_budget_only_changes_what_it_must, forward_budgets,
-         given_layouts_have_budgets]
+         the_least_budget_is_what_its_program_needs, given_layouts_have_budgets]
