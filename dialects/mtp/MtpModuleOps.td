@@ -55,7 +55,8 @@ def Mtp_InitializerOp : Mtp_Op<"initializer", [Symbol]> {
 }
 
 def Mtp_ParameterOp : Mtp_Op<"parameter", [Pure, ComputedRule,
-    DeclareOpInterfaceMethods<Mtp_LocalizeOpInterface>]> {
+    DeclareOpInterfaceMethods<Mtp_LocalizeOpInterface>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "A stored piece of an initializer, after its load-time recipe.";
   let description = [{
     The element type may differ from the initializer's (precision). The layout of
@@ -73,11 +74,11 @@ def Mtp_ParameterOp : Mtp_Op<"parameter", [Pure, ComputedRule,
                        DefaultValuedAttr<TypedArrayAttrBase<Mtp_RecipeStepAttr, "recipe">, "{}">:$recipe);
   let results = (outs Mtp_Tensor:$result);
   let assemblyFormat = "$source (`recipe` $recipe^)? attr-dict `:` type($result)";
-  let hasVerifier = 1;
 }
 
 def Mtp_StateOp : Mtp_Op<"state", [Pure, ComputedRule,
-    DeclareOpInterfaceMethods<Mtp_LocalizeOpInterface>]> {
+    DeclareOpInterfaceMethods<Mtp_LocalizeOpInterface>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "A stored tensor that belongs to a piece of a parameter, zero at first.";
   let description = [{
     An optimizer state or the accumulator of a gradient: kept from step to step,

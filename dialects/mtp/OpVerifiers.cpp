@@ -79,9 +79,9 @@ applyRecipe(Operation *op, ArrayAttr recipe, ArrayRef<int64_t> shape) {
 
 /// A stored piece: `source` exists and the recipe gives the result's shape.
 static LogicalResult verifyPiece(Operation *op, FlatSymbolRefAttr source,
-                                 ArrayAttr recipe) {
-  auto initializer =
-      SymbolTable::lookupNearestSymbolFrom<InitializerOp>(op, source);
+                                 ArrayAttr recipe,
+                                 SymbolTableCollection &symbols) {
+  auto initializer = symbols.lookupNearestSymbolFrom<InitializerOp>(op, source);
   if (!initializer)
     return op->emitOpError() << "there is no mtp.initializer " << source;
   auto shape = applyRecipe(
@@ -94,14 +94,18 @@ static LogicalResult verifyPiece(Operation *op, FlatSymbolRefAttr source,
   return success();
 }
 
-LogicalResult ParameterOp::verify() {
-  return verifyPiece(*this, getSourceAttr(), getRecipe());
+LogicalResult ParameterOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyPiece(*this, getSourceAttr(), getRecipe(), symbols);
 }
 
 LogicalResult StateOp::verify() {
   if (getName().empty())
     return emitOpError() << "has no name";
-  return verifyPiece(*this, getSourceAttr(), getRecipe());
+  return success();
+}
+
+LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyPiece(*this, getSourceAttr(), getRecipe(), symbols);
 }
 
 LogicalResult StoreOp::verify() {

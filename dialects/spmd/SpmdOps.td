@@ -10,7 +10,8 @@ include "dialects/spmd/SpmdDialect.td"
 // What differs from rank to rank
 //===----------------------------------------------------------------------===//
 
-def Spmd_ParameterOp : Spmd_Op<"parameter", [Pure]> {
+def Spmd_ParameterOp : Spmd_Op<"parameter", [Pure,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "This rank's block of a stored tensor.";
   let description = [{
     The loader applies the recipe to the initializer, converts it to the element
@@ -35,7 +36,6 @@ def Spmd_ParameterOp : Spmd_Op<"parameter", [Pure]> {
   let assemblyFormat = [{
     (`state` $state^ `of`)? $source (`recipe` $recipe^)? `layout` qualified($layout) `global` $global_type attr-dict `:` type($result)
   }];
-  let hasVerifier = 1;
 }
 
 def Spmd_StoreOp : Spmd_Op<"store", [MemoryEffects<[MemWrite]>, AllTypesMatch<["value", "stored"]>]> {

@@ -26,9 +26,9 @@ LogicalResult CutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 // Rank data and blocks
 //===----------------------------------------------------------------------===//
 
-LogicalResult spmd::ParameterOp::verify() {
-  if (!SymbolTable::lookupNearestSymbolFrom<InitializerOp>(*this,
-                                                           getSourceAttr()))
+LogicalResult
+spmd::ParameterOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (!symbols.lookupNearestSymbolFrom<InitializerOp>(*this, getSourceAttr()))
     return emitOpError() << "there is no mtp.initializer " << getSourceAttr();
   MeshOp mesh = lookupMesh(*this, getLayout().getMesh());
   if (!mesh)
