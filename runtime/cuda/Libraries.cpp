@@ -12,6 +12,7 @@ using namespace mtp::cuda;
 namespace {
 
 constexpr const char *kRecorderVariable = "MTP_CUDA_RECORDER";
+constexpr const char *kRecorderPrefix = "mtp_";
 
 [[noreturn]] void absent(const std::string &message) {
   fail(exits::NotPresent, "device", message);
@@ -33,9 +34,10 @@ void *open(const std::vector<std::string> &names, const std::string &what) {
 }
 
 template <typename Function>
-void find(void *handle, const char *symbol, const std::string &what,
-          Function &function) {
-  function = reinterpret_cast<Function>(dlsym(handle, symbol));
+void find(void *handle, const std::string &prefix, const char *symbol,
+          const std::string &what, Function &function) {
+  function =
+      reinterpret_cast<Function>(dlsym(handle, (prefix + symbol).c_str()));
   if (!function)
     absent("device cuda needs " + what + " with the function " + symbol +
            ", which the one on this machine doesn't have: update it");
@@ -53,7 +55,7 @@ void loadDriver(const LibraryNames &names, Libraries &libraries) {
   void *handle = open(names.driver, what);
   DriverApi &driver = libraries.driver;
 #define MTP_FIND(member, symbol, parameters)                                   \
-  find(handle, #symbol, what, driver.member);
+  find(handle, names.prefix, #symbol, what, driver.member);
   MTP_DRIVER_FUNCTIONS(MTP_FIND)
 #undef MTP_FIND
   driver.touches = reinterpret_cast<decltype(driver.touches)>(
@@ -76,10 +78,10 @@ void loadBlas(const LibraryNames &names, Libraries &libraries) {
   void *handle = open(names.blas, what);
   CublasLtApi &blas = libraries.blas;
 #define MTP_FIND(member, symbol, parameters)                                   \
-  find(handle, #symbol, what, blas.member);
+  find(handle, names.prefix, #symbol, what, blas.member);
   MTP_CUBLASLT_FUNCTIONS(MTP_FIND)
 #undef MTP_FIND
-  find(handle, "cublasLtGetStatusString", what, blas.statusText);
+  find(handle, names.prefix, "cublasLtGetStatusString", what, blas.statusText);
 }
 
 void loadNccl(const LibraryNames &names, Libraries &libraries) {
@@ -87,11 +89,11 @@ void loadNccl(const LibraryNames &names, Libraries &libraries) {
   void *handle = open(names.nccl, what);
   NcclApi &nccl = libraries.nccl;
 #define MTP_FIND(member, symbol, parameters)                                   \
-  find(handle, #symbol, what, nccl.member);
+  find(handle, names.prefix, #symbol, what, nccl.member);
   MTP_NCCL_FUNCTIONS(MTP_FIND)
 #undef MTP_FIND
-  find(handle, "ncclGetErrorString", what, nccl.errorText);
-  find(handle, "ncclGetLastError", what, nccl.lastError);
+  find(handle, names.prefix, "ncclGetErrorString", what, nccl.errorText);
+  find(handle, names.prefix, "ncclGetLastError", what, nccl.lastError);
   if (nccl.version(&libraries.ncclVersion) != nccl::Success ||
       libraries.ncclVersion < 21801)
     absent("device cuda needs NCCL 2.18.1 or newer; here is version code " +
@@ -113,6 +115,7 @@ LibraryNames LibraryNames::ofThisProcess() {
              "by its absolute path; '" +
              given + "' is none");
   names.driver = names.blas = names.nccl = {given};
+  names.prefix = kRecorderPrefix;
   return names;
 }
 

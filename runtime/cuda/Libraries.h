@@ -6,7 +6,7 @@
 // filled when a program of device "cuda" is about to run.
 //
 // For tests, and for nothing else, MTP_CUDA_RECORDER names a library that
-// stands in for all three (test/cuda/recorder): the absolute path of a file.
+// stands in for all three (runtime/cuda/software): the absolute path of a file.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_RUNTIME_CUDA_LIBRARIES_H
@@ -27,6 +27,7 @@ struct LibraryNames {
   std::vector<std::string> driver = {"libcuda.so.1"};
   std::vector<std::string> blas = {"libcublasLt.so.13", "libcublasLt.so.12"};
   std::vector<std::string> nccl = {"libnccl.so.2"};
+  std::string prefix; ///< of all functions: what stands in has "mtp_cuInit"
   /// The defaults, or what the environment says. Throws RuntimeError.
   static LibraryNames ofThisProcess();
 };

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-using namespace mtp::recorder;
+using namespace mtp::software;
 
 namespace {
 
@@ -133,7 +133,7 @@ private:
 
 } // namespace
 
-void mtp::recorder::checkOrder(const Record &record,
+void mtp::software::checkOrder(const Record &record,
                                std::vector<std::string> &findings) {
   OrderChecker checker(record, findings);
   checker.checkGraphs();

@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-using namespace mtp::recorder;
+using namespace mtp::software;
 
 namespace {
 
@@ -38,7 +38,7 @@ std::string place(const Record &record, size_t call) {
 
 } // namespace
 
-void mtp::recorder::checkStep(const Record &record,
+void mtp::software::checkStep(const Record &record,
                               std::vector<std::string> &findings) {
   for (size_t i = 0; i < record.calls.size(); ++i) {
     const Call &call = record.calls[i];
@@ -115,7 +115,7 @@ private:
 
 } // namespace
 
-void mtp::recorder::checkMemory(const Record &record,
+void mtp::software::checkMemory(const Record &record,
                                 std::vector<std::string> &findings) {
   Memory memory;
   size_t next = 0;
@@ -158,7 +158,7 @@ void mtp::recorder::checkMemory(const Record &record,
   }
 }
 
-void mtp::recorder::checkCollectives(const Record &record,
+void mtp::software::checkCollectives(const Record &record,
                                      std::vector<std::string> &findings) {
   // Each rank of a communicator has a thread of its own.
   struct Given {
@@ -359,12 +359,12 @@ private:
 
 } // namespace
 
-void mtp::recorder::checkHandles(const Record &record, bool ended,
+void mtp::software::checkHandles(const Record &record, bool ended,
                                  std::vector<std::string> &findings) {
   HandleChecker(record, findings).run(ended);
 }
 
-std::vector<std::string> mtp::recorder::checkRecord(const Record &record,
+std::vector<std::string> mtp::software::checkRecord(const Record &record,
                                                     bool ended) {
   std::vector<std::string> findings;
   checkStep(record, findings);

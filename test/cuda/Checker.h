@@ -19,12 +19,12 @@
 #ifndef MTP_TEST_CUDA_CHECKER_H
 #define MTP_TEST_CUDA_CHECKER_H
 
-#include "test/cuda/recorder/Record.h"
+#include "runtime/cuda/software/Record.h"
 
 #include <string>
 #include <vector>
 
-namespace mtp::recorder {
+namespace mtp::software {
 
 /// One sentence for each thing that is wrong, beginning with its word above.
 /// `ended`: the session is over, so that nothing may be alive.
@@ -38,6 +38,6 @@ void checkCollectives(const Record &record, std::vector<std::string> &findings);
 void checkHandles(const Record &record, bool ended,
                   std::vector<std::string> &findings);
 
-} // namespace mtp::recorder
+} // namespace mtp::software
 
 #endif // MTP_TEST_CUDA_CHECKER_H

@@ -53,7 +53,7 @@ protected:
   /// Runs the program with a fault planted; what the checker finds.
   std::vector<std::string> findings(const std::string &plant, int place,
                                     const std::string &comm) {
-    recorder::Settings settings;
+    software::Settings settings;
     std::strcpy(settings.plant, plant.c_str());
     settings.plantAt = place;
     reset(settings);
@@ -70,7 +70,7 @@ protected:
         break; // the fault may well be seen
     }
     session.reset();
-    return recorder::checkRecord(record());
+    return software::checkRecord(record());
   }
   static bool has(const std::vector<std::string> &all,
                   const std::string &part) {
@@ -136,7 +136,7 @@ TEST_F(PlantedTest, ASwappedCollectiveIsNamed) {
 }
 
 TEST_F(PlantedTest, AReplayThatStallsEndsWithTheCollectiveAndTheRank) {
-  recorder::Settings settings;
+  software::Settings settings;
   std::strcpy(settings.plant, "swap");
   settings.plantAt = 1; // the last one: it is lost
   reset(settings);
@@ -163,8 +163,8 @@ TEST_F(PlantedTest, AReplayThatStallsEndsWithTheCollectiveAndTheRank) {
 
 /// Records made by hand, for what no program of ours can be made to do.
 TEST(Checker, HandlesThatEndInTheWrongOrderAreNamed) {
-  using recorder::Call;
-  using recorder::Record;
+  using software::Call;
+  using software::Record;
   Record record;
   auto call = [&](const char *name, uint64_t handle, uint64_t stream = 0) {
     Call c;
@@ -178,7 +178,7 @@ TEST(Checker, HandlesThatEndInTheWrongOrderAreNamed) {
   call("cuDevicePrimaryCtxRetain", 1);
   call("cuStreamCreate", 2);
   call("ncclCommInitRankConfig", 3);
-  recorder::Collective collective;
+  software::Collective collective;
   collective.id = "a";
   collective.call = call("ncclAllReduce", 3, 2);
   record.collectives.push_back(collective);
@@ -186,7 +186,7 @@ TEST(Checker, HandlesThatEndInTheWrongOrderAreNamed) {
   collective.call = call("ncclAllReduce", 3, 2);
   record.collectives.push_back(collective);
   call("cuGraphInstantiateWithFlags", 5);
-  recorder::Work launch;
+  software::Work launch;
   launch.what = "graph";
   launch.launched = 4;
   launch.call = call("cuGraphLaunch", 5, 2);
@@ -207,7 +207,7 @@ TEST(Checker, HandlesThatEndInTheWrongOrderAreNamed) {
     for (auto [name, handle] : order)
       end(r, name, static_cast<uint64_t>(handle));
     std::vector<std::string> findings;
-    recorder::checkHandles(r, true, findings);
+    software::checkHandles(r, true, findings);
     return findings;
   };
   EXPECT_TRUE(
@@ -239,15 +239,15 @@ TEST(Checker, HandlesThatEndInTheWrongOrderAreNamed) {
 }
 
 TEST(Checker, WaitingAndLoadingInAStepAreNamed) {
-  recorder::Record record;
+  software::Record record;
   for (const char *name : {"cuStreamQuery", "lazy load", "cuMemAlloc_v2"}) {
-    recorder::Call call;
+    software::Call call;
     call.name = name;
     call.capture = 7;
     record.calls.push_back(call);
   }
   std::vector<std::string> findings;
-  recorder::checkStep(record, findings);
+  software::checkStep(record, findings);
   ASSERT_EQ(findings.size(), 3u);
   EXPECT_NE(findings[0].find("synchronisation"), std::string::npos);
   EXPECT_NE(findings[1].find("loaded"), std::string::npos);

@@ -10,7 +10,7 @@
 
 using namespace mtp;
 using namespace mtp::test;
-using recorder::KernelBody;
+using software::KernelBody;
 
 namespace {
 
@@ -89,8 +89,8 @@ void mtp::test::registerReductions() {
   ::registerReductions(std::make_integer_sequence<int, 3 * kTypes>());
 }
 
-void GpuTest::reset(const recorder::Settings &settings) {
-  find<void(const recorder::Settings *)>("mtpRecorderReset")(&settings);
+void GpuTest::reset(const software::Settings &settings) {
+  find<void(const software::Settings *)>("mtpRecorderReset")(&settings);
   registerKernel("multiply", multiply);
   registerKernel("look_up", lookUp);
   registerKernel("add_one", addOne);
@@ -98,17 +98,17 @@ void GpuTest::reset(const recorder::Settings &settings) {
   registerReductions();
 }
 
-recorder::Record GpuTest::record() {
-  const auto *taken = find<const recorder::Record *()>("mtpRecorderTake")();
-  recorder::Record copy = *taken;
-  find<void(const recorder::Record *)>("mtpRecorderFree")(taken);
+software::Record GpuTest::record() {
+  const auto *taken = find<const software::Record *()>("mtpRecorderTake")();
+  software::Record copy = *taken;
+  find<void(const software::Record *)>("mtpRecorderFree")(taken);
   return copy;
 }
 
 uint64_t GpuTest::alive() { return find<uint64_t()>("mtpRecorderAlive")(); }
 
 void GpuTest::expectClean(bool ended) {
-  for (const std::string &finding : recorder::checkRecord(record(), ended))
+  for (const std::string &finding : software::checkRecord(record(), ended))
     ADD_FAILURE() << finding;
   if (ended) {
     EXPECT_EQ(alive(), 0u);

@@ -4,9 +4,9 @@
 #ifndef MTP_TEST_CUDA_GPUFIXTURE_H
 #define MTP_TEST_CUDA_GPUFIXTURE_H
 
+#include "runtime/cuda/software/Recorder.h"
 #include "runtime/session/Session.h"
 #include "test/cuda/Checker.h"
-#include "test/cuda/recorder/Recorder.h"
 #include "test/unit/runtime/TestArtifact.h"
 
 #include <gtest/gtest.h>
@@ -19,8 +19,8 @@ class GpuTest : public testing::Test {
 protected:
   GpuTest() { reset({}); }
 
-  static void reset(const recorder::Settings &settings);
-  static recorder::Record record();
+  static void reset(const software::Settings &settings);
+  static software::Record record();
   static uint64_t alive();
   /// Nothing is wrong with what was recorded.
   static void expectClean(bool ended = true);
@@ -29,7 +29,7 @@ protected:
                                  SessionOptions options = {});
 };
 
-void registerKernel(const std::string &name, recorder::KernelBody body);
+void registerKernel(const std::string &name, software::KernelBody body);
 /// Bodies of all mtp_reduce_*.
 void registerReductions();
 

@@ -29,7 +29,7 @@ TEST_F(GpuTest, ComputesWhatTheCpuComputesInEveryStep) {
     for (int64_t rows : {1, 7, 33})
       for (int64_t ranks : {1, 2, 3, 8})
         for (bool poison : {false, true}) {
-          recorder::Settings settings;
+          software::Settings settings;
           settings.seed = static_cast<uint64_t>(rows * 100 + ranks);
           reset(settings);
           SessionOptions options;
@@ -190,14 +190,14 @@ TEST_F(GpuTest, CollectivesRunBesideTheComputationBetweenStartAndDone) {
     expectClean();
     // In the graphs no kernel "exponent" waits for the gather of its rank or
     // holds it up.
-    recorder::Record taken = record();
+    software::Record taken = record();
     size_t kernels = 0;
     std::vector<std::set<uint64_t>> before(taken.work.size() + 1);
-    auto moves = [](const recorder::Work &work) {
+    auto moves = [](const software::Work &work) {
       return work.what.rfind("ncclAllGather", 0) == 0 || work.what == "copy";
     };
     for (size_t i = 0; i < taken.work.size(); ++i) {
-      const recorder::Work &work = taken.work[i];
+      const software::Work &work = taken.work[i];
       for (uint64_t other : work.after) {
         before[i + 1].insert(other);
         before[i + 1].insert(before[other].begin(), before[other].end());
@@ -219,7 +219,7 @@ TEST_F(GpuTest, CollectivesRunBesideTheComputationBetweenStartAndDone) {
 }
 
 TEST_F(GpuTest, AMeshThatIsLargerThanTheMachineNamesBoth) {
-  recorder::Settings settings;
+  software::Settings settings;
   settings.devices = 2;
   reset(settings);
   SessionOptions options;

@@ -54,7 +54,7 @@ TEST_F(LibrariesTest, AMissingFunctionIsNamed) {
 }
 
 TEST_F(LibrariesTest, AMachineWithoutADeviceSaysSo) {
-  recorder::Settings settings;
+  software::Settings settings;
   settings.initStatus = driver::NoDevice;
   reset(settings);
   Error error = checkMachine("nccl", 2);

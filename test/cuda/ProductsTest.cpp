@@ -159,7 +159,7 @@ TEST_F(GpuTest, ProductsAreThoseOfTheCpu) {
     expectClean();
     // All ranks take what rank 0 has chosen: one search a shape.
     size_t searches = 0;
-    for (const recorder::Call &call : record().calls)
+    for (const software::Call &call : record().calls)
       searches += call.name == "cublasLtMatmulAlgoGetHeuristic";
     EXPECT_LE(searches, 1u);
   }

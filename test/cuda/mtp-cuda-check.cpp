@@ -14,7 +14,7 @@
 #include <cstdio>
 #include <fstream>
 
-using namespace mtp::recorder;
+using namespace mtp::software;
 
 int main(int argc, char **argv) {
   if (argc != 2) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "test/cuda/recorder/Engine.h"
+#include "runtime/cuda/software/Engine.h"
 #include "runtime/cuda/api/DriverApi.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include <fstream>
 
 using namespace mtp;
-using namespace mtp::recorder;
+using namespace mtp::software;
 namespace status = mtp::cuda::driver;
 
 namespace {
@@ -24,7 +24,7 @@ struct Writer {
 };
 } // namespace
 
-uint64_t mtp::recorder::threadNumber() {
+uint64_t mtp::software::threadNumber() {
   static std::atomic<uint64_t> next{1};
   thread_local uint64_t number = next++;
   return number;

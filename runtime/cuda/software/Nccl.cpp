@@ -7,15 +7,15 @@
 // sequence must be the same, or the communicator reports an error.
 //
 //===----------------------------------------------------------------------===//
-#include "test/cuda/recorder/Engine.h"
-#include "test/cuda/recorder/Numbers.h"
+#include "runtime/cuda/software/Engine.h"
+#include "runtime/cuda/software/Numbers.h"
 
 #include <algorithm>
 #include <atomic>
 #include <vector>
 
 using namespace mtp::cuda;
-using namespace mtp::recorder;
+using namespace mtp::software;
 
 namespace mtp::cuda {
 struct NcclHandle {
@@ -65,7 +65,7 @@ struct Held {
 
 } // namespace
 
-void mtp::recorder::forgetHeld() { held = {}; }
+void mtp::software::forgetHeld() { held = {}; }
 
 namespace {
 
@@ -181,24 +181,24 @@ int addTransfer(NcclHandle *comm, StreamHandle *stream,
 
 extern "C" {
 
-int ncclGetVersion(int *version) {
+int mtp_ncclGetVersion(int *version) {
   *version = 22809;
   return nccl::Success;
 }
-const char *ncclGetErrorString(int status) {
+const char *mtp_ncclGetErrorString(int status) {
   return status == nccl::InvalidUsage ? "invalid usage"
                                       : "an error of the recording NCCL";
 }
-const char *ncclGetLastError(NcclHandle *) { return ""; }
-int ncclGetUniqueId(NcclId *id) {
+const char *mtp_ncclGetLastError(NcclHandle *) { return ""; }
+int mtp_ncclGetUniqueId(NcclId *id) {
   static std::atomic<int> next{1};
   *id = {};
   std::string text = "id" + std::to_string(next++);
   std::memcpy(id->bytes, text.data(), text.size());
   return nccl::Success;
 }
-int ncclCommInitRankConfig(NcclHandle **comm, int ranks, NcclId id, int rank,
-                           NcclConfig *config) {
+int mtp_ncclCommInitRankConfig(NcclHandle **comm, int ranks, NcclId id,
+                               int rank, NcclConfig *config) {
   if (config->blocking != 0 || config->magic != 0xcafebeef)
     return nccl::InvalidArgument;
   Engine &engine = Engine::get();
@@ -220,7 +220,7 @@ int ncclCommInitRankConfig(NcclHandle **comm, int ranks, NcclId id, int rank,
   note("ncclCommInitRankConfig", *comm, nullptr, gathering->id);
   return nccl::InProgress;
 }
-int ncclCommGetAsyncError(NcclHandle *comm, int *status) {
+int mtp_ncclCommGetAsyncError(NcclHandle *comm, int *status) {
   Engine &engine = Engine::get();
   std::lock_guard lock(engine.mutex);
   Gathering *gathering = comm->gathering.get();
@@ -229,13 +229,13 @@ int ncclCommGetAsyncError(NcclHandle *comm, int *status) {
                                                   : nccl::Success;
   return nccl::Success;
 }
-int ncclCommFinalize(NcclHandle *comm) {
+int mtp_ncclCommFinalize(NcclHandle *comm) {
   Engine &engine = Engine::get();
   std::lock_guard lock(engine.mutex);
   note("ncclCommFinalize", comm);
   return nccl::Success;
 }
-int ncclCommDestroy(NcclHandle *comm) {
+int mtp_ncclCommDestroy(NcclHandle *comm) {
   Engine &engine = Engine::get();
   std::lock_guard lock(engine.mutex);
   note("ncclCommDestroy", comm);
@@ -243,7 +243,7 @@ int ncclCommDestroy(NcclHandle *comm) {
   delete comm;
   return nccl::Success;
 }
-int ncclCommAbort(NcclHandle *comm) {
+int mtp_ncclCommAbort(NcclHandle *comm) {
   Engine &engine = Engine::get();
   std::lock_guard lock(engine.mutex);
   note("ncclCommAbort", comm);
@@ -251,8 +251,8 @@ int ncclCommAbort(NcclHandle *comm) {
   delete comm;
   return nccl::Success;
 }
-int ncclAllReduce(const void *in, void *out, size_t count, int type, int op,
-                  NcclHandle *comm, StreamHandle *stream) {
+int mtp_ncclAllReduce(const void *in, void *out, size_t count, int type, int op,
+                      NcclHandle *comm, StreamHandle *stream) {
   return collective("ncclAllReduce", in, out, count, type, op, comm, stream, 1,
                     1, [=](const std::vector<const Part *> &parts) {
                       std::vector<char> sum =
@@ -261,8 +261,8 @@ int ncclAllReduce(const void *in, void *out, size_t count, int type, int op,
                         std::copy(sum.begin(), sum.end(), part->out);
                     });
 }
-int ncclAllGather(const void *in, void *out, size_t count, int type,
-                  NcclHandle *comm, StreamHandle *stream) {
+int mtp_ncclAllGather(const void *in, void *out, size_t count, int type,
+                      NcclHandle *comm, StreamHandle *stream) {
   return collective("ncclAllGather", in, out, count, type, 0, comm, stream, 1,
                     static_cast<size_t>(comm->gathering->ranks),
                     [=](const std::vector<const Part *> &parts) {
@@ -273,8 +273,8 @@ int ncclAllGather(const void *in, void *out, size_t count, int type,
                                        bytes);
                     });
 }
-int ncclReduceScatter(const void *in, void *out, size_t count, int type, int op,
-                      NcclHandle *comm, StreamHandle *stream) {
+int mtp_ncclReduceScatter(const void *in, void *out, size_t count, int type,
+                          int op, NcclHandle *comm, StreamHandle *stream) {
   return collective("ncclReduceScatter", in, out, count, type, op, comm, stream,
                     static_cast<size_t>(comm->gathering->ranks), 1,
                     [=](const std::vector<const Part *> &parts) {
@@ -285,23 +285,23 @@ int ncclReduceScatter(const void *in, void *out, size_t count, int type, int op,
                       }
                     });
 }
-int ncclSend(const void *in, size_t count, int type, int peer, NcclHandle *comm,
-             StreamHandle *stream) {
+int mtp_ncclSend(const void *in, size_t count, int type, int peer,
+                 NcclHandle *comm, StreamHandle *stream) {
   return addTransfer(comm, stream,
                      {peer, const_cast<char *>(static_cast<const char *>(in)),
                       count * sizeOfNcclType(type), true});
 }
-int ncclRecv(void *out, size_t count, int type, int peer, NcclHandle *comm,
-             StreamHandle *stream) {
+int mtp_ncclRecv(void *out, size_t count, int type, int peer, NcclHandle *comm,
+                 StreamHandle *stream) {
   return addTransfer(
       comm, stream,
       {peer, static_cast<char *>(out), count * sizeOfNcclType(type), false});
 }
-int ncclGroupStart() {
+int mtp_ncclGroupStart() {
   ++group.depth;
   return nccl::Success;
 }
-int ncclGroupEnd() {
+int mtp_ncclGroupEnd() {
   if (--group.depth > 0 || !group.part)
     return nccl::Success;
   Group ended = group;

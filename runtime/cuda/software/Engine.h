@@ -6,10 +6,10 @@
 // used again; so have handles, which are these numbers cast to pointers.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MTP_TEST_CUDA_RECORDER_ENGINE_H
-#define MTP_TEST_CUDA_RECORDER_ENGINE_H
+#ifndef MTP_RUNTIME_CUDA_SOFTWARE_ENGINE_H
+#define MTP_RUNTIME_CUDA_SOFTWARE_ENGINE_H
 
-#include "test/cuda/recorder/Recorder.h"
+#include "runtime/cuda/software/Recorder.h"
 
 #include <functional>
 #include <map>
@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace mtp::recorder {
+namespace mtp::software {
 
 using Action = std::function<void()>;
 
@@ -154,6 +154,6 @@ inline uint64_t numberOf(const void *handle) {
   return reinterpret_cast<uint64_t>(handle);
 }
 
-} // namespace mtp::recorder
+} // namespace mtp::software
 
-#endif // MTP_TEST_CUDA_RECORDER_ENGINE_H
+#endif // MTP_RUNTIME_CUDA_SOFTWARE_ENGINE_H

@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- CublasLt.cpp - the entry points of cuBLASLt ------------------------===//
-#include "test/cuda/recorder/Engine.h"
-#include "test/cuda/recorder/Numbers.h"
+#include "runtime/cuda/software/Engine.h"
+#include "runtime/cuda/software/Numbers.h"
 
 #include <vector>
 
 using namespace mtp::cuda;
-using namespace mtp::recorder;
+using namespace mtp::software;
 
 namespace mtp::cuda {
 struct BlasHandle {};
@@ -90,32 +90,32 @@ struct Product {
 
 extern "C" {
 
-int cublasLtCreate(BlasHandle **handle) {
+int mtp_cublasLtCreate(BlasHandle **handle) {
   *handle = new BlasHandle;
   return note("cublasLtCreate", numberOf(*handle), 1);
 }
-int cublasLtDestroy(BlasHandle *handle) {
+int mtp_cublasLtDestroy(BlasHandle *handle) {
   note("cublasLtDestroy", numberOf(handle), -1);
   delete handle;
   return blas::Success;
 }
-const char *cublasLtGetStatusString(int status) {
+const char *mtp_cublasLtGetStatusString(int status) {
   return status == blas::NotSupported ? "not supported"
                                       : "an error of the recording cuBLASLt";
 }
-int cublasLtMatmulDescCreate(ProductHandle **product, int compute,
-                             int scaleType) {
+int mtp_cublasLtMatmulDescCreate(ProductHandle **product, int compute,
+                                 int scaleType) {
   *product = new ProductHandle;
   (*product)->compute = compute;
   (*product)->scaleType = scaleType;
   return blas::Success;
 }
-int cublasLtMatmulDescDestroy(ProductHandle *product) {
+int mtp_cublasLtMatmulDescDestroy(ProductHandle *product) {
   delete product;
   return blas::Success;
 }
-int cublasLtMatmulDescSetAttribute(ProductHandle *product, int attribute,
-                                   const void *value, size_t bytes) {
+int mtp_cublasLtMatmulDescSetAttribute(ProductHandle *product, int attribute,
+                                       const void *value, size_t bytes) {
   auto integer = [&] {
     int32_t number = 0;
     std::memcpy(&number, value, sizeof(number));
@@ -135,19 +135,20 @@ int cublasLtMatmulDescSetAttribute(ProductHandle *product, int attribute,
     return blas::InvalidValue;
   return blas::Success;
 }
-int cublasLtMatrixLayoutCreate(LayoutHandle **layout, int type, uint64_t rows,
-                               uint64_t columns, int64_t leading) {
+int mtp_cublasLtMatrixLayoutCreate(LayoutHandle **layout, int type,
+                                   uint64_t rows, uint64_t columns,
+                                   int64_t leading) {
   if (leading < static_cast<int64_t>(rows))
     return blas::InvalidValue;
   *layout = new LayoutHandle{type, rows, columns, leading, 0, 1};
   return blas::Success;
 }
-int cublasLtMatrixLayoutDestroy(LayoutHandle *layout) {
+int mtp_cublasLtMatrixLayoutDestroy(LayoutHandle *layout) {
   delete layout;
   return blas::Success;
 }
-int cublasLtMatrixLayoutSetAttribute(LayoutHandle *layout, int attribute,
-                                     const void *value, size_t bytes) {
+int mtp_cublasLtMatrixLayoutSetAttribute(LayoutHandle *layout, int attribute,
+                                         const void *value, size_t bytes) {
   if (attribute == blas::BatchCount && bytes == 4)
     std::memcpy(&layout->count, value, bytes);
   else if (attribute == blas::BatchStride && bytes == 8)
@@ -156,25 +157,25 @@ int cublasLtMatrixLayoutSetAttribute(LayoutHandle *layout, int attribute,
     return blas::InvalidValue;
   return blas::Success;
 }
-int cublasLtMatmulPreferenceCreate(PreferenceHandle **preference) {
+int mtp_cublasLtMatmulPreferenceCreate(PreferenceHandle **preference) {
   *preference = new PreferenceHandle;
   return blas::Success;
 }
-int cublasLtMatmulPreferenceDestroy(PreferenceHandle *preference) {
+int mtp_cublasLtMatmulPreferenceDestroy(PreferenceHandle *preference) {
   delete preference;
   return blas::Success;
 }
-int cublasLtMatmulPreferenceSetAttribute(PreferenceHandle *, int attribute,
-                                         const void *, size_t bytes) {
+int mtp_cublasLtMatmulPreferenceSetAttribute(PreferenceHandle *, int attribute,
+                                             const void *, size_t bytes) {
   return bytes == (attribute == blas::MaxWorkspace ? 8u : 4u)
              ? blas::Success
              : blas::InvalidValue;
 }
-int cublasLtMatmulAlgoGetHeuristic(BlasHandle *handle, ProductHandle *,
-                                   LayoutHandle *, LayoutHandle *,
-                                   LayoutHandle *, LayoutHandle *,
-                                   PreferenceHandle *, int wanted,
-                                   BlasCandidate *found, int *count) {
+int mtp_cublasLtMatmulAlgoGetHeuristic(BlasHandle *handle, ProductHandle *,
+                                       LayoutHandle *, LayoutHandle *,
+                                       LayoutHandle *, LayoutHandle *,
+                                       PreferenceHandle *, int wanted,
+                                       BlasCandidate *found, int *count) {
   note("cublasLtMatmulAlgoGetHeuristic", numberOf(handle), 0);
   *count = wanted < 2 ? wanted : 2;
   for (int i = 0; i < *count; ++i) {
@@ -184,12 +185,13 @@ int cublasLtMatmulAlgoGetHeuristic(BlasHandle *handle, ProductHandle *,
   }
   return blas::Success;
 }
-int cublasLtMatmul(BlasHandle *handle, ProductHandle *product,
-                   const void *alpha, const void *a, LayoutHandle *aLayout,
-                   const void *b, LayoutHandle *bLayout, const void *beta,
-                   const void *, LayoutHandle *, void *d, LayoutHandle *dLayout,
-                   const BlasAlgorithm *algorithm, void *workspace,
-                   size_t workspaceBytes, StreamHandle *stream) {
+int mtp_cublasLtMatmul(BlasHandle *handle, ProductHandle *product,
+                       const void *alpha, const void *a, LayoutHandle *aLayout,
+                       const void *b, LayoutHandle *bLayout, const void *beta,
+                       const void *, LayoutHandle *, void *d,
+                       LayoutHandle *dLayout, const BlasAlgorithm *algorithm,
+                       void *workspace, size_t workspaceBytes,
+                       StreamHandle *stream) {
   bool isDouble = product->scaleType == blas::TypeF64;
   double factor = isDouble ? *static_cast<const double *>(alpha)
                            : *static_cast<const float *>(alpha);

@@ -3,14 +3,14 @@
 //===- Driver.cpp - the entry points of the CUDA driver -------------------===//
 #include "runtime/artifact/PtxText.h"
 #include "runtime/cuda/api/DriverApi.h"
-#include "test/cuda/recorder/Engine.h"
+#include "runtime/cuda/software/Engine.h"
 
 #include <algorithm>
 #include <cstring>
 #include <sys/mman.h>
 
 using namespace mtp::cuda;
-using namespace mtp::recorder;
+using namespace mtp::software;
 
 namespace mtp::cuda {
 struct ContextHandle {
@@ -130,21 +130,21 @@ int copyFromHost(const char *name, void *target, const void *source,
 
 extern "C" {
 
-int cuInit(unsigned) {
+int mtp_cuInit(unsigned) {
   Locked locked;
   return locked.done("cuInit", locked.engine.settings.initStatus);
 }
-int cuDriverGetVersion(int *version) {
+int mtp_cuDriverGetVersion(int *version) {
   *version = 13000;
   return driver::Success;
 }
-int cuGetErrorName(int status, const char **text) {
+int mtp_cuGetErrorName(int status, const char **text) {
   *text = status == driver::OutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY"
           : status == driver::NoDevice  ? "CUDA_ERROR_NO_DEVICE"
                                         : "CUDA_ERROR";
   return driver::Success;
 }
-int cuGetErrorString(int status, const char **text) {
+int mtp_cuGetErrorString(int status, const char **text) {
   switch (status) {
   case driver::OutOfMemory:
     *text = "out of memory";
@@ -166,27 +166,27 @@ int cuGetErrorString(int status, const char **text) {
   }
   return driver::Success;
 }
-int cuDeviceGetCount(int *count) {
+int mtp_cuDeviceGetCount(int *count) {
   Locked locked;
   *count = locked.engine.settings.devices;
   return driver::Success;
 }
-int cuDeviceGet(int *device, int ordinal) {
+int mtp_cuDeviceGet(int *device, int ordinal) {
   *device = ordinal;
   return driver::Success;
 }
-int cuDeviceGetName(char *name, int size, int device) {
+int mtp_cuDeviceGetName(char *name, int size, int device) {
   std::string text = "recording device " + std::to_string(device);
   std::strncpy(name, text.c_str(), static_cast<size_t>(size));
   return driver::Success;
 }
-int cuDeviceGetAttribute(int *value, int attribute, int) {
+int mtp_cuDeviceGetAttribute(int *value, int attribute, int) {
   *value = attribute == driver::CapabilityMajor   ? 9
            : attribute == driver::CapabilityMinor ? 0
                                                   : 227 << 10;
   return driver::Success;
 }
-int cuDevicePrimaryCtxRetain(ContextHandle **context, int device) {
+int mtp_cuDevicePrimaryCtxRetain(ContextHandle **context, int device) {
   Locked locked;
   // A device has one primary context.
   static std::map<int, ContextHandle> contexts;
@@ -195,22 +195,22 @@ int cuDevicePrimaryCtxRetain(ContextHandle **context, int device) {
   return locked.done("cuDevicePrimaryCtxRetain", driver::Success, 0,
                      numberOf(*context), 0, std::to_string(device));
 }
-int cuDevicePrimaryCtxRelease_v2(int device) {
+int mtp_cuDevicePrimaryCtxRelease_v2(int device) {
   Locked locked;
   --locked.engine.otherHandles;
   return locked.done("cuDevicePrimaryCtxRelease_v2", driver::Success, 0, 0, 0,
                      std::to_string(device));
 }
-int cuCtxSetCurrent(ContextHandle *context) {
+int mtp_cuCtxSetCurrent(ContextHandle *context) {
   currentContext = context;
   return driver::Success;
 }
-int cuMemGetInfo_v2(size_t *free, size_t *total) {
+int mtp_cuMemGetInfo_v2(size_t *free, size_t *total) {
   Locked locked;
   *free = *total = locked.engine.settings.memoryBytes;
   return driver::Success;
 }
-int cuMemAlloc_v2(Address *address, size_t bytes) {
+int mtp_cuMemAlloc_v2(Address *address, size_t bytes) {
   Locked locked;
   if (bytes > locked.engine.settings.memoryBytes)
     return locked.done("cuMemAlloc_v2", driver::OutOfMemory, 0, 0, bytes);
@@ -219,7 +219,7 @@ int cuMemAlloc_v2(Address *address, size_t bytes) {
   locked.engine.allocations[*address] = bytes;
   return locked.done("cuMemAlloc_v2", driver::Success, 0, *address, bytes);
 }
-int cuMemFree_v2(Address address) {
+int mtp_cuMemFree_v2(Address address) {
   Locked locked;
   bool known =
       currentContext && locked.unmap(locked.engine.allocations, address);
@@ -227,14 +227,14 @@ int cuMemFree_v2(Address address) {
                      known ? driver::Success : driver::InvalidValue, 0,
                      address);
 }
-int cuMemHostAlloc(void **address, size_t bytes, unsigned) {
+int mtp_cuMemHostAlloc(void **address, size_t bytes, unsigned) {
   Locked locked;
   *address = handleOf<void>(locked.map(bytes));
   locked.engine.pinned[numberOf(*address)] = bytes;
   return locked.done("cuMemHostAlloc", driver::Success, 0, numberOf(*address),
                      bytes);
 }
-int cuMemFreeHost(void *address) {
+int mtp_cuMemFreeHost(void *address) {
   Locked locked;
   bool known =
       currentContext && locked.unmap(locked.engine.pinned, numberOf(address));
@@ -242,22 +242,22 @@ int cuMemFreeHost(void *address) {
                      known ? driver::Success : driver::InvalidValue, 0,
                      numberOf(address));
 }
-int cuMemcpyHtoDAsync_v2(Address target, const void *source, size_t bytes,
-                         StreamHandle *stream) {
+int mtp_cuMemcpyHtoDAsync_v2(Address target, const void *source, size_t bytes,
+                             StreamHandle *stream) {
   return copyFromHost("cuMemcpyHtoDAsync_v2", handleOf<void>(target), source,
                       bytes, stream);
 }
-int cuMemcpyDtoHAsync_v2(void *target, Address source, size_t bytes,
-                         StreamHandle *stream) {
+int mtp_cuMemcpyDtoHAsync_v2(void *target, Address source, size_t bytes,
+                             StreamHandle *stream) {
   return copyWork("cuMemcpyDtoHAsync_v2", target, handleOf<void>(source), bytes,
                   stream);
 }
-int cuMemcpyDtoDAsync_v2(Address target, Address source, size_t bytes,
-                         StreamHandle *stream) {
+int mtp_cuMemcpyDtoDAsync_v2(Address target, Address source, size_t bytes,
+                             StreamHandle *stream) {
   return copyWork("cuMemcpyDtoDAsync_v2", handleOf<void>(target),
                   handleOf<void>(source), bytes, stream);
 }
-int cuMemcpy2DAsync_v2(const Copy2D *given, StreamHandle *stream) {
+int mtp_cuMemcpy2DAsync_v2(const Copy2D *given, StreamHandle *stream) {
   Locked locked;
   Copy2D copy = *given;
   Work work;
@@ -275,8 +275,8 @@ int cuMemcpy2DAsync_v2(const Copy2D *given, StreamHandle *stream) {
                   copy.width);
   });
 }
-int cuMemsetD8Async(Address target, unsigned char value, size_t bytes,
-                    StreamHandle *stream) {
+int mtp_cuMemsetD8Async(Address target, unsigned char value, size_t bytes,
+                        StreamHandle *stream) {
   Locked locked;
   Work work;
   work.what = "fill";
@@ -285,8 +285,8 @@ int cuMemsetD8Async(Address target, unsigned char value, size_t bytes,
     std::memset(handleOf<void>(target), value, bytes);
   });
 }
-int cuMemsetD32Async(Address target, unsigned value, size_t count,
-                     StreamHandle *stream) {
+int mtp_cuMemsetD32Async(Address target, unsigned value, size_t count,
+                         StreamHandle *stream) {
   Locked locked;
   Work work;
   work.what = "fill";
@@ -298,21 +298,21 @@ int cuMemsetD32Async(Address target, unsigned value, size_t count,
   });
 }
 
-int cuStreamCreate(StreamHandle **stream, unsigned) {
+int mtp_cuStreamCreate(StreamHandle **stream, unsigned) {
   Locked locked;
   uint64_t number = locked.engine.newHandle();
   locked.engine.streams[number];
   *stream = handleOf<StreamHandle>(number);
   return locked.done("cuStreamCreate", driver::Success, 0, number);
 }
-int cuStreamDestroy_v2(StreamHandle *stream) {
+int mtp_cuStreamDestroy_v2(StreamHandle *stream) {
   Locked locked;
   bool known = currentContext && locked.engine.streams.erase(numberOf(stream));
   return locked.done("cuStreamDestroy_v2",
                      known ? driver::Success : driver::InvalidHandle, 0,
                      numberOf(stream));
 }
-int cuStreamQuery(StreamHandle *stream) {
+int mtp_cuStreamQuery(StreamHandle *stream) {
   Locked locked;
   auto it = locked.engine.streams.find(numberOf(stream));
   int status = driver::InvalidHandle;
@@ -325,7 +325,7 @@ int cuStreamQuery(StreamHandle *stream) {
     locked.done("cuStreamQuery", status, numberOf(stream), numberOf(stream));
   return status;
 }
-int cuStreamWaitEvent(StreamHandle *stream, EventHandle *event, unsigned) {
+int mtp_cuStreamWaitEvent(StreamHandle *stream, EventHandle *event, unsigned) {
   Locked locked;
   bool dropped =
       locked.engine.capturesFirst() && locked.engine.plants("drop-wait");
@@ -335,14 +335,14 @@ int cuStreamWaitEvent(StreamHandle *stream, EventHandle *event, unsigned) {
   return locked.done("cuStreamWaitEvent", status, numberOf(stream),
                      numberOf(event));
 }
-int cuStreamBeginCapture_v2(StreamHandle *stream, unsigned mode) {
+int mtp_cuStreamBeginCapture_v2(StreamHandle *stream, unsigned mode) {
   Locked locked;
   int status = mode == driver::CaptureThreadLocal
                    ? locked.engine.beginCapture(numberOf(stream))
                    : driver::InvalidValue;
   return locked.done("cuStreamBeginCapture_v2", status, numberOf(stream));
 }
-int cuStreamEndCapture(StreamHandle *stream, GraphHandle **graph) {
+int mtp_cuStreamEndCapture(StreamHandle *stream, GraphHandle **graph) {
   Locked locked;
   uint64_t number = 0;
   int status = locked.engine.endCapture(numberOf(stream), number);
@@ -350,27 +350,27 @@ int cuStreamEndCapture(StreamHandle *stream, GraphHandle **graph) {
   return locked.done("cuStreamEndCapture", status, numberOf(stream), number);
 }
 
-int cuEventCreate(EventHandle **event, unsigned) {
+int mtp_cuEventCreate(EventHandle **event, unsigned) {
   Locked locked;
   uint64_t number = locked.engine.newHandle();
   locked.engine.events[number];
   *event = handleOf<EventHandle>(number);
   return locked.done("cuEventCreate", driver::Success, 0, number);
 }
-int cuEventDestroy_v2(EventHandle *event) {
+int mtp_cuEventDestroy_v2(EventHandle *event) {
   Locked locked;
   bool known = currentContext && locked.engine.events.erase(numberOf(event));
   return locked.done("cuEventDestroy_v2",
                      known ? driver::Success : driver::InvalidHandle, 0,
                      numberOf(event));
 }
-int cuEventRecord(EventHandle *event, StreamHandle *stream) {
+int mtp_cuEventRecord(EventHandle *event, StreamHandle *stream) {
   Locked locked;
   int status = locked.engine.recordEvent(numberOf(event), numberOf(stream));
   return locked.done("cuEventRecord", status, numberOf(stream),
                      numberOf(event));
 }
-int cuEventQuery(EventHandle *event) {
+int mtp_cuEventQuery(EventHandle *event) {
   Locked locked;
   auto it = locked.engine.events.find(numberOf(event));
   int status = driver::InvalidHandle;
@@ -380,15 +380,15 @@ int cuEventQuery(EventHandle *event) {
                                                 : driver::NotReady;
   return locked.done("cuEventQuery", status, 0, numberOf(event));
 }
-int cuEventElapsedTime(float *milliseconds, EventHandle *begin,
-                       EventHandle *end) {
+int mtp_cuEventElapsedTime(float *milliseconds, EventHandle *begin,
+                           EventHandle *end) {
   // Of no meaning, but the same in every run of one program.
   *milliseconds = static_cast<float>(numberOf(end) - numberOf(begin));
   return driver::Success;
 }
 
-int cuModuleLoadDataEx(ModuleHandle **module, const void *image, unsigned,
-                       const int *, void **) {
+int mtp_cuModuleLoadDataEx(ModuleHandle **module, const void *image, unsigned,
+                           const int *, void **) {
   Locked locked;
   *module = new ModuleHandle;
   for (auto &[name, parameters] :
@@ -402,7 +402,7 @@ int cuModuleLoadDataEx(ModuleHandle **module, const void *image, unsigned,
   return locked.done("cuModuleLoadDataEx", driver::Success, 0,
                      numberOf(*module));
 }
-int cuModuleUnload(ModuleHandle *module) {
+int mtp_cuModuleUnload(ModuleHandle *module) {
   Locked locked;
   if (!currentContext)
     return locked.done("cuModuleUnload", driver::InvalidHandle);
@@ -411,8 +411,8 @@ int cuModuleUnload(ModuleHandle *module) {
   --locked.engine.otherHandles;
   return driver::Success;
 }
-int cuModuleGetFunction(FunctionHandle **function, ModuleHandle *module,
-                        const char *name) {
+int mtp_cuModuleGetFunction(FunctionHandle **function, ModuleHandle *module,
+                            const char *name) {
   Locked locked;
   auto it = module->functions.find(name);
   bool found = it != module->functions.end();
@@ -421,22 +421,22 @@ int cuModuleGetFunction(FunctionHandle **function, ModuleHandle *module,
   return locked.done("cuModuleGetFunction",
                      found ? driver::Success : driver::NotFound, 0, 0, 0, name);
 }
-int cuFuncSetAttribute(FunctionHandle *function, int, int) {
+int mtp_cuFuncSetAttribute(FunctionHandle *function, int, int) {
   Locked locked;
   return locked.done("cuFuncSetAttribute", driver::Success, 0, 0, 0,
                      function->name);
 }
-int cuFuncGetAttribute(int *value, int, FunctionHandle *function) {
+int mtp_cuFuncGetAttribute(int *value, int, FunctionHandle *function) {
   Locked locked;
   function->loaded = true;
   *value = 32;
   return locked.done("cuFuncGetAttribute", driver::Success, 0, 0, 0,
                      function->name);
 }
-int cuLaunchKernel(FunctionHandle *function, unsigned gridX, unsigned gridY,
-                   unsigned gridZ, unsigned blockX, unsigned blockY,
-                   unsigned blockZ, unsigned, StreamHandle *stream,
-                   void **parameters, void **) {
+int mtp_cuLaunchKernel(FunctionHandle *function, unsigned gridX, unsigned gridY,
+                       unsigned gridZ, unsigned blockX, unsigned blockY,
+                       unsigned blockZ, unsigned, StreamHandle *stream,
+                       void **parameters, void **) {
   Locked locked;
   if (locked.engine.capturesFirst() && locked.engine.plants("allocate"))
     locked.done("cuMemAlloc_v2", driver::Success, 0, locked.map(4096), 4096);
@@ -461,8 +461,8 @@ int cuLaunchKernel(FunctionHandle *function, unsigned gridX, unsigned gridY,
                      });
 }
 
-int cuGraphInstantiateWithFlags(GraphExecHandle **exec, GraphHandle *graph,
-                                unsigned long long) {
+int mtp_cuGraphInstantiateWithFlags(GraphExecHandle **exec, GraphHandle *graph,
+                                    unsigned long long) {
   Locked locked;
   auto it = locked.engine.graphs.find(numberOf(graph));
   if (it == locked.engine.graphs.end())
@@ -472,7 +472,7 @@ int cuGraphInstantiateWithFlags(GraphExecHandle **exec, GraphHandle *graph,
   *exec = handleOf<GraphExecHandle>(number);
   return locked.done("cuGraphInstantiateWithFlags", driver::Success, 0, number);
 }
-int cuGraphLaunch(GraphExecHandle *exec, StreamHandle *stream) {
+int mtp_cuGraphLaunch(GraphExecHandle *exec, StreamHandle *stream) {
   Locked locked;
   if (locked.engine.plants("free")) {
     auto &list = locked.engine.allocations;
@@ -487,14 +487,14 @@ int cuGraphLaunch(GraphExecHandle *exec, StreamHandle *stream) {
   int status = locked.engine.launch(numberOf(exec), numberOf(stream));
   return locked.engine.record.calls[call].status = status;
 }
-int cuGraphDestroy(GraphHandle *graph) {
+int mtp_cuGraphDestroy(GraphHandle *graph) {
   Locked locked;
   bool known = currentContext && locked.engine.graphs.erase(numberOf(graph));
   return locked.done("cuGraphDestroy",
                      known ? driver::Success : driver::InvalidHandle, 0,
                      numberOf(graph));
 }
-int cuGraphExecDestroy(GraphExecHandle *exec) {
+int mtp_cuGraphExecDestroy(GraphExecHandle *exec) {
   Locked locked;
   bool known =
       currentContext && locked.engine.executables.erase(numberOf(exec));

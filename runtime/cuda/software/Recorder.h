@@ -15,12 +15,12 @@
 // record as JSON when the process ends.
 //
 //===----------------------------------------------------------------------===//
-#ifndef MTP_TEST_CUDA_RECORDER_RECORDER_H
-#define MTP_TEST_CUDA_RECORDER_RECORDER_H
+#ifndef MTP_RUNTIME_CUDA_SOFTWARE_RECORDER_H
+#define MTP_RUNTIME_CUDA_SOFTWARE_RECORDER_H
 
-#include "test/cuda/recorder/Record.h"
+#include "runtime/cuda/software/Record.h"
 
-namespace mtp::recorder {
+namespace mtp::software {
 
 /// The body of a kernel: its parameters, each eight bytes; all of its threads
 /// at once.
@@ -42,17 +42,17 @@ struct Settings {
   int plantAt = 0; ///< how many such places come before it
 };
 
-} // namespace mtp::recorder
+} // namespace mtp::software
 
 extern "C" {
 /// Forgets record, kernels and settings. Nothing may be alive.
-void mtpRecorderReset(const mtp::recorder::Settings *settings);
-void mtpRecorderKernel(const char *name, mtp::recorder::KernelBody body);
+void mtpRecorderReset(const mtp::software::Settings *settings);
+void mtpRecorderKernel(const char *name, mtp::software::KernelBody body);
 /// Handles and allocations that are alive.
 uint64_t mtpRecorderAlive();
 /// A copy of the record so far, for mtpRecorderFree().
-const mtp::recorder::Record *mtpRecorderTake();
-void mtpRecorderFree(const mtp::recorder::Record *record);
+const mtp::software::Record *mtpRecorderTake();
+void mtpRecorderFree(const mtp::software::Record *record);
 }
 
-#endif // MTP_TEST_CUDA_RECORDER_RECORDER_H
+#endif // MTP_RUNTIME_CUDA_SOFTWARE_RECORDER_H

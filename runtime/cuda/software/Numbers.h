@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- Numbers.h - elements of every type, one at a time ------------------===//
-#ifndef MTP_TEST_CUDA_RECORDER_NUMBERS_H
-#define MTP_TEST_CUDA_RECORDER_NUMBERS_H
+#ifndef MTP_RUNTIME_CUDA_SOFTWARE_NUMBERS_H
+#define MTP_RUNTIME_CUDA_SOFTWARE_NUMBERS_H
 
 #include "runtime/cuda/api/CublasLtApi.h"
 #include "runtime/cuda/api/NcclApi.h"
@@ -12,7 +12,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace mtp::recorder {
+namespace mtp::software {
 
 template <typename T> T load(const char *address) {
   T value;
@@ -106,6 +106,6 @@ inline size_t sizeOfNcclType(int type) {
   return sizes[type];
 }
 
-} // namespace mtp::recorder
+} // namespace mtp::software
 
-#endif // MTP_TEST_CUDA_RECORDER_NUMBERS_H
+#endif // MTP_RUNTIME_CUDA_SOFTWARE_NUMBERS_H

@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- Record.h - what the recording driver was asked to do ---------------===//
-#ifndef MTP_TEST_CUDA_RECORDER_RECORD_H
-#define MTP_TEST_CUDA_RECORDER_RECORD_H
+#ifndef MTP_RUNTIME_CUDA_SOFTWARE_RECORD_H
+#define MTP_RUNTIME_CUDA_SOFTWARE_RECORD_H
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-namespace mtp::recorder {
+namespace mtp::software {
 
 /// Bytes [begin, end).
 struct Range {
@@ -64,6 +64,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Collective, id, rank, ranks, graph, what,
                                    call)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Record, calls, work, collectives)
 
-} // namespace mtp::recorder
+} // namespace mtp::software
 
-#endif // MTP_TEST_CUDA_RECORDER_RECORD_H
+#endif // MTP_RUNTIME_CUDA_SOFTWARE_RECORD_H
