@@ -43,10 +43,17 @@ inline constexpr int ComputeF32 = 68, ComputeF64 = 70, ComputeFastBF16 = 75,
 inline constexpr int PlainOperand = 0, TransposedOperand = 1;
 // cublasLtMatmulDescAttributes_t
 inline constexpr int TransposeA = 3, TransposeB = 4, Epilogue = 7,
-                     BiasPointer = 8, BiasType = 26;
-// cublasLtEpilogue_t; the GELU is the one with tanh
+                     BiasPointer = 8, AuxPointer = 11, AuxLeading = 12,
+                     BiasType = 26;
+// cublasLtEpilogue_t; the GELU is the one with tanh. Those with an auxiliary
+// matrix read or write what it is applied to; bias gradients are stored where
+// BiasPointer says.
 inline constexpr int EpilogueNone = 1, EpilogueBias = 4, EpilogueGelu = 32,
-                     EpilogueGeluBias = 36;
+                     EpilogueGeluBias = 36, EpilogueAux = 128,
+                     EpilogueGeluGradient = 192, EpilogueGradientSum = 16,
+                     EpilogueSumA = 256, EpilogueSumB = 512;
+/// Leading dimension (elements) and address (bytes) of an auxiliary matrix.
+inline constexpr int64_t AuxGranule = 8, AuxAlignment = 16;
 // cublasLtMatrixLayoutAttribute_t
 inline constexpr int BatchCount = 5, BatchStride = 6;
 // cublasLtMatmulPreferenceAttributes_t
