@@ -241,6 +241,16 @@ public:
   }
   bool isPinned() const { return !pins.empty(); }
 
+  /// What the best plan costs that splits every weight. Pins are gone then.
+  FailureOr<Time> parallelCost() {
+    pins = Pins();
+    options = PlanOptions();
+    auto plan = run(Freedom::Roles, /*mustFind=*/true);
+    if (failed(plan))
+      return failure();
+    return (*plan)->cost;
+  }
+
   /// No plan of the space of all layouts takes less; 0 if that is not known.
   Time boundOfSpace() const { return spaceBound; }
 
@@ -276,7 +286,7 @@ private:
   }
 
   func::FuncOp function;
-  const PlanOptions &options;
+  PlanOptions options;
   Roles roles;
   MeshShape mesh;
   Conversions conversions;
@@ -364,12 +374,10 @@ FailureOr<Plan> choosePlan(ModuleOp module,
                      std::chrono::steady_clock::now() - start)
                      .count();
   if (!options.budget && (isTime || planner.isPinned())) {
-    PlanOptions unpinned;
-    unpinned.annotations = false;
-    auto parallel = choosePlan(module, axes, unpinned);
+    auto parallel = planner.parallelCost();
     if (failed(parallel))
       return failure();
-    plan.megatron = parallel->cost;
+    plan.megatron = *parallel;
   }
   return plan;
 }

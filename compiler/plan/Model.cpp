@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/plan/Model.h"
+#include "compiler/plan/Trainable.h"
 
 #include "mlir/IR/OperationSupport.h"
 
@@ -63,6 +64,9 @@ Model::Model(func::FuncOp function, const Space &space,
              Conversions &conversions, Objective objective)
     : function(function), space(space), conversions(conversions),
       objective(objective), gradients(function) {
+  for (const auto &[name, found] : findTrainable(function))
+    if (found.trainable)
+      trained.insert(name);
   addUnits();
   addValues();
   findWeights();
@@ -134,9 +138,10 @@ int Model::unitOf(Value value) const {
   return unitOfInput.lookup(value);
 }
 
-/// Hash of what makes ops equal users of shared parameters: the op, those
-/// parameters, and how the other operands come from the nearest such users, a
-/// few ops deep. 0 if the op does not depend on shared parameters.
+/// Hash of what makes ops equal users of shared weights: the op, those weights
+/// (no tables, as of rotary embeddings: a few of them do no harm), and how the
+/// other operands come from the nearest such users, a few ops deep. 0 if the op
+/// does not depend on shared weights.
 ///
 ///   layer 3: matmul(x3, Wq)        color(matmul, Wq)   whatever x3 is
 ///            add(.., reshape(..))  from the colors of its operands
@@ -151,8 +156,8 @@ uint64_t Model::colorOf(Operation *op) {
   for (Type type : op->getOperandTypes())
     addType(self, type);
   auto isShared = [&](Value value) {
-    auto it = unitOfOp.find(value.getDefiningOp());
-    return it != unitOfOp.end() && units[it->second].space.rule.anyState &&
+    auto parameter = value.getDefiningOp<ParameterOp>();
+    return parameter && trained.contains(parameter.getSource()) &&
            std::distance(value.use_begin(), value.use_end()) >= manyUses;
   };
   Colors mine;

@@ -14,10 +14,10 @@
 //
 // so a shared gather or a shared backward reduction is paid once.
 //
-// Ops of one structure that use one shared parameter (layers that share
-// weights) have one variable together: a parameter is used in the same way by
-// all its equal users. Without that rule the width of the graph would grow with
-// every shared weight.
+// Ops of one structure that use one shared trainable parameter (layers that
+// share weights) have one variable together: such a parameter is used in the
+// same way by all its equal users, and their regret is that of all of them.
+// Without that rule the width of the graph would grow with every shared weight.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_PLAN_MODEL_H
@@ -25,6 +25,8 @@
 
 #include "compiler/plan/Plan.h"
 #include "compiler/plan/Solver.h"
+
+#include "llvm/ADT/StringSet.h"
 
 #include <array>
 
@@ -80,6 +82,9 @@ public:
   bool isSequenceParallel() const { return space.isSequenceParallel(); }
   /// The layouts of an assignment.
   Plan decode(llvm::ArrayRef<int> assignment) const;
+  /// The assignment that decodes to `plan`, of a model whose space is fixed to
+  /// it (Space::fix).
+  std::vector<int> assignmentOf(const Plan &plan) const;
 
   /// For each value: least cost of the whole plan for every produced layout,
   /// from the solver's min-marginals.
@@ -168,6 +173,7 @@ private:
   Conversions &conversions;
   Objective objective;
   GradientFlow gradients;
+  llvm::StringSet<> trained; ///< initializers
   std::vector<Unit> units;
   llvm::DenseMap<mlir::Operation *, int> unitOfOp;
   llvm::DenseMap<mlir::Value, int> unitOfInput, modelOf;

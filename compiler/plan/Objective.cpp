@@ -8,7 +8,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/plan/Model.h"
-#include "compiler/plan/Trainable.h"
 
 using namespace mlir;
 
@@ -22,13 +21,12 @@ void Model::findWeights() {
   auto elements = [](const ValueModel &value) {
     return cast<RankedTensorType>(value.value.getType()).getNumElements();
   };
-  llvm::StringMap<Trainability> trainable = findTrainable(function);
   auto isCandidate = [&](const ValueModel &value) {
     auto parameter = value.value.getDefiningOp<ParameterOp>();
     return value.unit >= 0 && units[value.unit].space.op &&
            units[value.unit].space.rule.anyState &&
            value.info.shape.size() >= 2 && value.info.cotangent && parameter &&
-           trainable.lookup(parameter.getSource()).trainable;
+           trained.contains(parameter.getSource());
   };
   int64_t largest = 0;
   for (const ValueModel &value : values)

@@ -2,64 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "PlanFixture.h"
 
-#include "compiler/plan/Pins.h"
-
 using namespace mtp;
 using namespace mtp::plan;
 
 namespace {
 
-class ExplainTest : public PlanTest {
-protected:
-  mlir::ArrayAttr texts(llvm::ArrayRef<Layout> layouts, const MeshShape &mesh) {
-    mlir::Builder builder(&context);
-    llvm::SmallVector<mlir::Attribute> list;
-    for (const Layout &layout : layouts)
-      list.push_back(builder.getStringAttr(layout.text(mesh)));
-    return builder.getArrayAttr(list);
-  }
-  mlir::DictionaryAttr annotation(const OpChoices::Choice &choice,
-                                  const MeshShape &mesh) {
-    mlir::Builder builder(&context);
-    llvm::SmallVector<mlir::NamedAttribute> entries;
-    if (!choice.operands.empty())
-      entries.push_back(
-          builder.getNamedAttr("operands", texts(choice.operands, mesh)));
-    entries.push_back(
-        builder.getNamedAttr("results", texts(choice.results, mesh)));
-    return builder.getDictionaryAttr(entries);
-  }
-
-  /// Fixes the runner-up of every op and parameter, one at a time: the plan
-  /// costs as much more as was said.
-  void comparePlansWithRunnersUp(const std::string &mesh, int atLeast) {
-    PlanOptions options;
-    options.explain = true;
-    Plan plan = choose(mesh, options);
-    auto function = mainFunction(*module);
-    size_t next = function.getNumArguments();
-    int compared = 0;
-    for (mlir::Operation &op :
-         function.getBody().front().without_terminator()) {
-      auto rule = llvm::cast<ShardingOpInterface>(op).getShardingRule();
-      if (isFreeSource(&op, *rule))
-        continue;
-      const OpChoices &choices = plan.choices.at(next++);
-      ASSERT_EQ(choices.name, valueName(op.getResult(0)));
-      EXPECT_EQ(choices.all.at(0).regret, 0) << choices.name;
-      if (choices.all.size() < 2 || !choices.all[1].why.empty())
-        continue;
-      op.setAttr("mtp.plan", annotation(choices.all[1], plan.mesh));
-      Plan forced = choose(mesh);
-      op.removeAttr("mtp.plan");
-      EXPECT_EQ(forced.lowerBound - plan.lowerBound, choices.all[1].regret)
-          << choices.name;
-      ++compared;
-    }
-    EXPECT_EQ(next, plan.choices.size());
-    EXPECT_GE(compared, atLeast);
-  }
-};
+class ExplainTest : public PlanTest {};
 
 TEST_F(ExplainTest, RegretOfEveryOpIsThatOfPlanningAgain) {
   parse(gpt({.layers = 2}));

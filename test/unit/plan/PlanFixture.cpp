@@ -238,4 +238,49 @@ void PlanTest::forEachAlternative(
           visit(valueName(value), alternative.layout, alternative.total, shape);
 }
 
+/// What fixes an op or a parameter to the choice, as attribute `mtp.plan`.
+static DictionaryAttr annotation(Builder builder,
+                                 const OpChoices::Choice &choice,
+                                 const MeshShape &mesh) {
+  auto texts = [&](ArrayRef<Layout> layouts) {
+    SmallVector<Attribute> list;
+    for (const Layout &layout : layouts)
+      list.push_back(builder.getStringAttr(layout.text(mesh)));
+    return builder.getArrayAttr(list);
+  };
+  SmallVector<NamedAttribute> entries;
+  if (!choice.operands.empty())
+    entries.push_back(builder.getNamedAttr("operands", texts(choice.operands)));
+  entries.push_back(builder.getNamedAttr("results", texts(choice.results)));
+  return builder.getDictionaryAttr(entries);
+}
+
+void PlanTest::comparePlansWithRunnersUp(const std::string &mesh, int atLeast) {
+  PlanOptions options;
+  options.explain = true;
+  Plan plan = choose(mesh, options);
+  auto function = mainFunction(*module);
+  size_t next = function.getNumArguments();
+  int compared = 0;
+  for (Operation &op : function.getBody().front().without_terminator()) {
+    auto rule = cast<ShardingOpInterface>(op).getShardingRule();
+    if (isFreeSource(&op, *rule))
+      continue;
+    const OpChoices &choices = plan.choices.at(next++);
+    ASSERT_EQ(choices.name, valueName(op.getResult(0)));
+    EXPECT_EQ(choices.all.at(0).regret, 0) << choices.name;
+    if (choices.all.size() < 2 || !choices.all[1].why.empty())
+      continue;
+    op.setAttr("mtp.plan",
+               annotation(Builder(&context), choices.all[1], plan.mesh));
+    Plan forced = choose(mesh);
+    op.removeAttr("mtp.plan");
+    EXPECT_EQ(forced.lowerBound - plan.lowerBound, choices.all[1].regret)
+        << choices.name;
+    ++compared;
+  }
+  EXPECT_EQ(next, plan.choices.size());
+  EXPECT_GE(compared, atLeast);
+}
+
 } // namespace mtp::plan

@@ -45,6 +45,10 @@ protected:
   Problem problemOf(const std::string &mesh, Objective objective,
                     Freedom freedom);
 
+  /// Fixes the runner-up of every op and parameter, one at a time: the plan
+  /// costs as much more as was said.
+  void comparePlansWithRunnersUp(const std::string &mesh, int atLeast);
+
   mlir::MLIRContext context;
   std::unique_ptr<mlir::ScopedDiagnosticHandler> handler;
   mlir::OwningOpRef<mlir::ModuleOp> module;

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- ModelsTest.cpp - plans of real exports -----------------------------===//
+#include "ModelFile.h"
+#include "PlanFixture.h"
+
+using namespace mlir;
+using namespace mtp;
+using namespace mtp::plan;
+
+namespace {
+
+struct ModelsTest : PlanTest {
+  ModelsTest() { loadDialects(context); }
+  void read(const std::string &name, bool training = false) {
+    std::string error;
+    module = readModel(MTP_MODELS "/" + name, context, training, error);
+    ASSERT_TRUE(module) << name << ": " << error << messages;
+  }
+};
+
+TEST_F(ModelsTest, RegretOfEveryOpIsThatOfPlanningAgain) {
+  for (const char *name :
+       {"gpt2-ts", "gpt2-dynamo", "llama-ts", "llama-dynamo"}) {
+    SCOPED_TRACE(name);
+    read(name);
+    comparePlansWithRunnersUp("tp=2", 30);
+  }
+}
+
+TEST_F(ModelsTest, RegretOfEveryOpOnTwoAxes) {
+  for (const char *name : {"gpt2-dynamo", "llama-dynamo"}) {
+    SCOPED_TRACE(name);
+    read(name);
+    comparePlansWithRunnersUp("dp=2,tp=2", 30);
+  }
+}
+
+} // namespace
