@@ -204,7 +204,7 @@ private:
   void nameOtherInitializers();
   [[noreturn]] void reportUnsupported();
   mlir::Value emitConstant(const Constant &value, const std::string &name);
-  mlir::Value emitProgression(const Constant &value);
+  mlir::Value emitProgression(const Constant &value, mlir::Location loc);
   mlir::Value emitWeight(const Tensor &tensor, const std::string &name,
                          DType type, bool isParameter);
   std::string uniqueSymbol(const std::string &name);

@@ -90,7 +90,7 @@ Value Importer::materialize(const EntryRef &entry) {
 Value Importer::emitConstant(const Constant &value, const std::string &name) {
   OpBuilder::InsertionGuard guard(body);
   Location loc = locationOf(name, name);
-  if (Value counter = emitProgression(value))
+  if (Value counter = emitProgression(value, loc))
     return counter;
   Type element = elementType(&context, value.type);
   auto type = RankedTensorType::get(value.shape, element);
@@ -128,7 +128,7 @@ Value Importer::emitConstant(const Constant &value, const std::string &name) {
 
 /// A vector of integers a, a + d, a + 2d, .. counts: later passes see
 /// positions.
-Value Importer::emitProgression(const Constant &value) {
+Value Importer::emitProgression(const Constant &value, Location loc) {
   int64_t n = value.elements();
   if (value.splat || value.holdsFloats() || value.type == DType::Bool || n < 3)
     return {};
@@ -141,7 +141,7 @@ Value Importer::emitProgression(const Constant &value) {
   for (int64_t i = 1; i < n; ++i)
     if (value.intAt(i) - value.intAt(i - 1) != step)
       return {};
-  Emit emit(body, main.getLoc());
+  Emit emit(body, loc);
   Type element = elementType(&context, value.type);
   Value counter = emit.iota(value.shape, dim, element);
   if (step != 1)
