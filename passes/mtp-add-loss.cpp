@@ -16,8 +16,15 @@ struct MtpAddLoss : mtp::impl::MtpAddLossBase<MtpAddLoss> {
   void runOnOperation() override {
     mtp::training::LossOptions options;
     std::string error;
+    if (loss.empty()) {
+      getOperation().emitError()
+          << "no loss is given: the option loss= of mtp-train and mtp-add-loss "
+             "says what is minimized, for example "
+             "loss=cross_entropy:logits=NAME,labels=NAME";
+      return signalPassFailure();
+    }
     if (!mtp::parseLoss(loss, options.spec, error)) {
-      getOperation().emitError() << "--loss: " << error;
+      getOperation().emitError() << "loss: " << error;
       return signalPassFailure();
     }
     options.labelType =

@@ -21,7 +21,7 @@ struct MtpMarkTrainable : mtp::impl::MtpMarkTrainableBase<MtpMarkTrainable> {
     for (const std::string &text : tie) {
       auto &made = options.ties.emplace_back();
       if (!mtp::training::parseTie(text, made, error)) {
-        getOperation().emitError() << "--tie: " << error;
+        getOperation().emitError() << "tie: " << error;
         return signalPassFailure();
       }
     }

@@ -136,7 +136,7 @@ private:
     } else {
       return op->emitOpError()
              << "has no gradient, but the loss depends on parameters through "
-                "it; freeze them (--freeze), or stop the gradient before it";
+                "it; freeze them, or stop the gradient before it";
     }
     for (auto [operand, cotangent] :
          llvm::zip_equal(op->getOperands(), operands))
@@ -228,7 +228,7 @@ private:
       return success();
     return counts->emitOpError()
            << "gives no float, and the loss depends on a parameter through "
-              "nothing else; freeze that parameter (--freeze)";
+              "nothing else; freeze that parameter";
   }
 
   /// Follows the uses of `source` in the forward. `counts` is an op on a path

@@ -73,21 +73,21 @@ static LogicalResult findNamed(func::FuncOp function,
     if (!glob) {
       llvm::consumeError(glob.takeError());
       return function.emitError()
-             << "--pin: '" << pattern << "' is not a pattern";
+             << "pin: '" << pattern << "' is not a pattern";
     }
     auto matches = [&](Value value) {
       std::string name = valueName(value);
       return name == pattern || glob->match(name);
     };
-    Pin pin{"--pin " + pattern, text, {}};
+    Pin pin{"pin " + pattern, text, {}};
     llvm::copy_if(all, std::back_inserter(pin.values), matches);
     if (pin.values.empty() && llvm::any_of(constants, matches))
       return function.emitError()
-             << "--pin: '" << pattern
+             << "pin: '" << pattern
              << "' is a constant; each use gets it in the layout that it reads";
     if (pin.values.empty())
       return function.emitError()
-             << "--pin: no value is named '" << pattern << "'; near to it are "
+             << "pin: no value is named '" << pattern << "'; near to it are "
              << nearest(pattern, all);
     pins.layouts.push_back(std::move(pin));
   }

@@ -21,7 +21,7 @@ namespace mtp::plan {
 
 /// States that values must be produced in, on the axes that `text` names.
 struct Pin {
-  std::string source; ///< for messages: "--pin h.*.weight", "mtp.pin"
+  std::string source; ///< for messages: "pin h.*.weight", "mtp.pin"
   std::string text;
   std::vector<mlir::Value> values;
 };

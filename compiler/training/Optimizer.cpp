@@ -443,7 +443,7 @@ LogicalResult training::addOptimizer(ModuleOp module,
     return failure();
   if (options.zero > 0 && mesh.getShape().find(options.axis).size() != 1)
     return module.emitError()
-           << "--zero " << options.zero << " splits over the mesh axis "
+           << "zero=" << options.zero << " splits over the mesh axis "
            << options.axis << ", which the mesh lacks";
   return OptimizerAdder(module, main, mesh, options).run();
 }

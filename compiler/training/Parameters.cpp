@@ -38,8 +38,8 @@ public:
   LogicalResult tie(const Tie &tie) {
     InitializerOp a = find(tie.a), b = find(tie.b);
     if (!a || !b)
-      return module.emitError() << "--tie: there is no initializer '"
-                                << (a ? tie.b : tie.a) << "'";
+      return module.emitError()
+             << "tie: there is no initializer '" << (a ? tie.b : tie.a) << "'";
     bool transposed = tie.transposed;
     a = rootOf(a, transposed);
     b = rootOf(b, transposed);
@@ -49,13 +49,13 @@ public:
     if (transposed)
       std::reverse(shape.begin(), shape.end());
     if (a == b)
-      return module.emitError() << "--tie: '" << tie.a << "' and '" << tie.b
+      return module.emitError() << "tie: '" << tie.a << "' and '" << tie.b
                                 << "' are one initializer already";
     if (other.getShape() != ArrayRef<int64_t>(shape) ||
         mine.getElementType() != other.getElementType() ||
         (transposed && shape.size() != 2))
       return module.emitError()
-             << "--tie: '" << tie.a << "' is " << mine << " and '" << tie.b
+             << "tie: '" << tie.a << "' is " << mine << " and '" << tie.b
              << "' is " << other
              << (transposed
                      ? "; one must be a matrix and the other its transpose"
@@ -109,17 +109,17 @@ private:
 /// Names that one of several globs matches; each glob must match something.
 class Globs {
 public:
-  LogicalResult add(ModuleOp module, StringRef flag,
+  LogicalResult add(ModuleOp module, StringRef option,
                     ArrayRef<std::string> texts) {
     for (const std::string &text : texts) {
       auto pattern = llvm::GlobPattern::create(text);
       if (!pattern)
         return module.emitError()
-               << flag << " '" << text
+               << option << " '" << text
                << "': " << llvm::toString(pattern.takeError());
       entries.push_back({text, std::move(*pattern), false});
     }
-    this->flag = flag;
+    this->option = option;
     return success();
   }
   bool matches(StringRef name) {
@@ -132,7 +132,7 @@ public:
   LogicalResult checkUsed(ModuleOp module) const {
     for (const Entry &entry : entries)
       if (!entry.used)
-        return module.emitError() << flag << " '" << entry.text
+        return module.emitError() << option << " '" << entry.text
                                   << "' matches no trainable initializer";
     return success();
   }
@@ -145,7 +145,7 @@ private:
     bool used;
   };
   std::vector<Entry> entries;
-  StringRef flag;
+  StringRef option;
 };
 
 /// Finds what is trained, and gives each element one place in the program.
@@ -156,8 +156,8 @@ public:
 
   LogicalResult choose(const TrainableOptions &options) {
     Globs freeze, only;
-    if (failed(freeze.add(module, "--freeze", options.freeze)) ||
-        failed(only.add(module, "--train-only", options.trainOnly)))
+    if (failed(freeze.add(module, "freeze", options.freeze)) ||
+        failed(only.add(module, "train-only", options.trainOnly)))
       return failure();
     llvm::StringMap<plan::Trainability> all = plan::findTrainable(function);
     llvm::MapVector<StringRef, SmallVector<StringRef>> namesOf;

@@ -124,7 +124,7 @@ LogicalResult training::shardStates(ModuleOp module, int64_t zero,
     return success();
   if (axes.size() != 1)
     return module.emitError()
-           << "--zero " << zero << " splits over the mesh axis " << axis
+           << "zero=" << zero << " splits over the mesh axis " << axis
            << ", which the mesh lacks";
   if (zero < 3)
     return success();

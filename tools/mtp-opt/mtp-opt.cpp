@@ -3,6 +3,7 @@
 //===- mtp-opt.cpp - inspect modules and run passes -----------------------===//
 
 #include "compiler/driver/Compilation.h"
+#include "compiler/driver/Diagnostics.h"
 #include "compiler/driver/Pipelines.h"
 #include "passes/Passes.h"
 #include "tools/mtp-opt/ModelInput.h"
@@ -26,6 +27,41 @@ static int fail(int exitCode, const llvm::Twine &message) {
   return exitCode;
 }
 
+/// The operation behind an error, which is the whole module where a pass
+/// refuses that, is printed only if the flag asks for it.
+static std::vector<char *> withShortErrors(int argc, char **argv) {
+  static std::string flag = "--mlir-print-op-on-diagnostic=false";
+  llvm::StringRef name = llvm::StringRef(flag).drop_front(2).split('=').first;
+  std::vector<char *> arguments(argv, argv + argc);
+  if (llvm::none_of(arguments, [&](llvm::StringRef text) {
+        return text.ltrim('-').split('=').first == name;
+      }))
+    arguments.insert(arguments.begin() + 1, flag.data());
+  return arguments;
+}
+
+/// Errors at nodes of a model, or nowhere, which have no line that could be
+/// shown: as the other tools print them.
+static LogicalResult printAtNode(Diagnostic &diagnostic) {
+  bool hasLine = false;
+  diagnostic.getLocation()->walk([&](Location part) {
+    hasLine |= isa<FileLineColLoc>(part);
+    return hasLine ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  if (hasLine)
+    return failure();
+  std::string place = mtp::placeText(diagnostic.getLocation());
+  const char *kind =
+      diagnostic.getSeverity() == DiagnosticSeverity::Error     ? "error: "
+      : diagnostic.getSeverity() == DiagnosticSeverity::Warning ? "warning: "
+                                                                : "";
+  llvm::errs() << "mtp-opt: " << kind << place << (place.empty() ? "" : ": ")
+               << diagnostic.str() << "\n";
+  for (Diagnostic &note : diagnostic.getNotes())
+    llvm::errs() << "  " << note.str() << "\n";
+  return success();
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   DialectRegistry registry;
@@ -36,8 +72,9 @@ int main(int argc, char **argv) {
   mtp::registerMtpPasses();
   mtp::registerMtpPipelines();
   mtp::ModelInput::registerOptions();
-  auto [inputName, outputName] =
-      registerAndParseCLIOptions(argc, argv, kTool, registry);
+  std::vector<char *> arguments = withShortErrors(argc, argv);
+  auto [inputName, outputName] = registerAndParseCLIOptions(
+      int(arguments.size()), arguments.data(), kTool, registry);
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   if (config.shouldListPasses() || config.shouldShowDialects())
     return asMainReturnCode(MlirOptMain(
@@ -51,6 +88,12 @@ int main(int argc, char **argv) {
   llvm::ToolOutputFile output(outputName, cannotOpen, llvm::sys::fs::OF_None);
   if (cannotOpen)
     return fail(mtp::kBadInput, outputName + ": " + cannotOpen.message());
+  if (!config.shouldVerifyDiagnostics())
+    config.setPassPipelineSetupFn([given = config](PassManager &passes) {
+      // Asked before the handler of MlirOptMain, which prints lines of files.
+      passes.getContext()->getDiagEngine().registerHandler(printAtNode);
+      return given.setupPassPipeline(passes);
+    });
   if (failed(MlirOptMain(output.os(), std::move(input), registry, config)))
     return mtp::kBadInput;
   output.keep();

@@ -26,7 +26,7 @@
 // FLOATS: error: the loss is of output 'ids', which holds 'i64', not floats
 // INPUT: error: target 'x' is an input of type 'tensor<2x2xf32>', the loss needs 'tensor<2x4xf32>'
 // WANTED: error: the gradient of input 'i' is wanted, which does not hold floats
-// KEY: error: --loss: mse needs target=NAME
+// KEY: error: loss: mse needs target=NAME
 mtp.initializer @w : tensor<2x4xf32> {file = "w.bin", offset = 0 : i64, bytes = 32 : i64}
 func.func @main(%x: tensor<2x2xf32> {mtp.name = "x"}, %i: tensor<3xi64> {mtp.name = "i"}) -> (tensor<2x4xf32> {mtp.name = "y"}, tensor<1xf32> {mtp.name = "total"}, tensor<3xi64> {mtp.name = "ids"}) {
   %w = mtp.parameter @w : tensor<2x4xf32>

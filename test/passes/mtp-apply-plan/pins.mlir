@@ -3,8 +3,8 @@
 // RUN: not mtp-opt %s --mtp-apply-plan="mesh=tp=2 pin=h.*.wieght=tp=S(0)" --split-input-file 2>&1 | FileCheck %s --check-prefix=NEAR
 // RUN: not mtp-opt %s --mtp-apply-plan="mesh=tp=2 pin=[=tp=R" --split-input-file 2>&1 | FileCheck %s --check-prefix=GLOB
 
-// NEAR: error: --pin: no value is named 'h.*.wieght'; near to it are 'h.0.weight', 'h.1.weight',
-// GLOB: error: --pin: '[' is not a pattern
+// NEAR: error: pin: no value is named 'h.*.wieght'; near to it are 'h.0.weight', 'h.1.weight',
+// GLOB: error: pin: '[' is not a pattern
 
 // The result of an op, and the storage of a parameter: what the objective would not do.
 // CHECK-LABEL: func.func @main

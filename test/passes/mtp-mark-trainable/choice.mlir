@@ -17,9 +17,9 @@
 // ONLY: mtp.initializer @w {{.*}}mtp.reason = "is not among those that --train-only names"
 // ONLY: mtp.parameter @w : tensor<4x4xf32>
 // ONLY-NEXT: mtp.parameter @b {mtp.trainable = 0 : i64}
-// ABSENT: error: --freeze 'x*' matches no trainable initializer
+// ABSENT: error: freeze 'x*' matches no trainable initializer
 // ALL: error: there is nothing to train
-// GLOB: error: --freeze '['
+// GLOB: error: freeze '['
 mtp.initializer @w : tensor<4x4xf32> {file = "w.bin", offset = 0 : i64, bytes = 64 : i64}
 mtp.initializer @b : tensor<4xf32> {file = "w.bin", offset = 64 : i64, bytes = 16 : i64}
 mtp.initializer @limit : tensor<4xf32> {file = "w.bin", offset = 80 : i64, bytes = 16 : i64}

@@ -9,9 +9,9 @@
 // TRAIN: mtp.gather %[[E]]
 // TRAIN: mtp.matmul %{{.*}}, %[[E]] {transpose_rhs}
 // TRAIN-NOT: mtp.parameter @h
-// SHAPE: error: --tie: 'e' is 'tensor<8x4xf32>' and 'h' is 'tensor<4x8xf32>'; they must have one type
-// NAME: error: --tie: there is no initializer 'none'
-// FORM: error: --tie: 'e' is not of the form A,B or A,B:transposed
+// SHAPE: error: tie: 'e' is 'tensor<8x4xf32>' and 'h' is 'tensor<4x8xf32>'; they must have one type
+// NAME: error: tie: there is no initializer 'none'
+// FORM: error: tie: 'e' is not of the form A,B or A,B:transposed
 mtp.initializer @e : tensor<8x4xf32> {file = "w.bin", offset = 0 : i64, bytes = 128 : i64}
 mtp.initializer @h : tensor<4x8xf32> {file = "w.bin", offset = 128 : i64, bytes = 128 : i64}
 func.func @main(%ids: tensor<2x3xi64> {mtp.name = "ids"}) -> (tensor<2x3x8xf32> {mtp.name = "y"}) {
