@@ -23,14 +23,20 @@ using Keys = std::map<std::string, std::string>;
 
 std::string number(double value) { return json(value).dump(); }
 
-template <typename T>
-T toNumber(const std::string &key, const std::string &text) {
-  T value{};
+/// Removes a key that has a number, if it is there; `range` says which numbers
+/// are meant, `isIn` whether one is.
+template <typename T, typename Range>
+void takeNumber(Keys &keys, const std::string &key, const char *range,
+                Range isIn, T &value) {
+  auto found = keys.find(key);
+  if (found == keys.end())
+    return;
+  const std::string &text = found->second;
   auto [end, code] =
       std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size())
-    throw Wrong{key + " '" + text + "' is not a number"};
-  return value;
+  if (code != std::errc() || end != text.data() + text.size() || !isIn(value))
+    throw Wrong{key + " '" + text + "': " + range + " is needed"};
+  keys.erase(found);
 }
 
 std::string take(Keys &keys, const std::string &kind, const std::string &key) {
@@ -42,30 +48,31 @@ std::string take(Keys &keys, const std::string &kind, const std::string &key) {
   return value;
 }
 
+void checkKind(const std::string &kind) {
+  if (kind != "cross_entropy" && kind != "mse" && kind != "output")
+    throw Wrong{"'" + kind +
+                "' is no loss; there are cross_entropy, mse and output"};
+}
+
 LossSpec fromKeys(const std::string &kind, Keys keys) {
+  checkKind(kind);
   LossSpec loss;
   if (kind == "cross_entropy") {
     loss.output = take(keys, kind, "logits");
     loss.labels = take(keys, kind, "labels");
-    if (keys.count("ignore_index"))
-      loss.ignoreIndex =
-          toNumber<int64_t>("ignore_index", take(keys, kind, "ignore_index"));
-    if (keys.count("label_smoothing"))
-      loss.labelSmoothing = toNumber<double>(
-          "label_smoothing", take(keys, kind, "label_smoothing"));
-    if (!(loss.labelSmoothing >= 0 && loss.labelSmoothing <= 1))
-      throw Wrong{"label_smoothing is " + number(loss.labelSmoothing) +
-                  ", must be from 0 to 1"};
+    takeNumber(
+        keys, "ignore_index", "a whole number of 64 bits",
+        [](int64_t) { return true; }, loss.ignoreIndex);
+    takeNumber(
+        keys, "label_smoothing", "a number from 0 to 1",
+        [](double x) { return x >= 0 && x <= 1; }, loss.labelSmoothing);
   } else if (kind == "mse") {
     loss.kind = LossSpec::Kind::MeanSquare;
     loss.output = take(keys, kind, "prediction");
     loss.labels = take(keys, kind, "target");
-  } else if (kind == "output") {
+  } else {
     loss.kind = LossSpec::Kind::Output;
     loss.output = take(keys, kind, "output");
-  } else {
-    throw Wrong{"'" + kind +
-                "' is no loss; there are cross_entropy, mse and output"};
   }
   if (!keys.empty())
     throw Wrong{kind + " has no '" + keys.begin()->first + "'"};
@@ -76,6 +83,9 @@ LossSpec fromText(const std::string &text) {
   size_t colon = text.find(':');
   std::string kind = text.substr(0, colon);
   std::string rest = colon == std::string::npos ? "" : text.substr(colon + 1);
+  checkKind(kind);
+  if (kind == "output" && rest.empty())
+    throw Wrong{"output needs a name, output:NAME"};
   if (kind == "output")
     return fromKeys(kind, {{"output", rest}});
   Keys keys;
@@ -84,7 +94,7 @@ LossSpec fromText(const std::string &text) {
     std::string entry = rest.substr(begin, end - begin);
     size_t equals = entry.find('=');
     if (equals == std::string::npos || equals == 0)
-      throw Wrong{"'" + entry +
+      throw Wrong{kind + ": '" + entry +
                   "' is not of the form KEY=VALUE; names with ',' or '=' need "
                   "@FILE.json"};
     if (!keys.emplace(entry.substr(0, equals), entry.substr(equals + 1)).second)

@@ -265,13 +265,50 @@ TEST(CommandLine, TrainingIsAskedForAndHasALoss) {
   refusal("--zero '4'", {"--zero", "4"});
   refusal("--steps '0'", {"--steps", "0"});
   refusal("--accumulate 'x'", {"--accumulate", "x"});
-  expectRefusal(2, "there are cross_entropy, mse and output",
-                {"m.onnx", "--train", "--loss", "hinge:a=b"});
-  expectRefusal(2, "needs labels=NAME",
-                {"m.onnx", "--train", "--loss", "cross_entropy:logits=x"});
   expectRefusal(2, "--optimizer is a compile option",
                 {"m.mtp", "--train", "--optimizer", "sgd"});
   EXPECT_TRUE(parse(Tool::Run, {"m.mtp", "--train", "--lr", "1"}).ok);
+}
+
+TEST(CommandLine, WhatIsWrongWithALossIsNamed) {
+  auto refusal = [](const char *words, const std::string &loss) {
+    expectRefusal(2, words, {"m.onnx", "--train", "--loss", loss});
+  };
+  std::string entropy = kLoss;
+  for (const char *kind : {"foo", "foo:bar", "foo:a=b", "cross-entropy:a=b"})
+    refusal("is no loss; there are cross_entropy, mse and output", kind);
+  refusal("needs labels=NAME", "cross_entropy:logits=x");
+  refusal("cross_entropy: 'x' is not of the form KEY=VALUE", "cross_entropy:x");
+  refusal("output needs a name, output:NAME", "output:");
+  for (const char *smoothing : {"nan", "inf", "-0.1", "1.5", "x", ""})
+    refusal((std::string("label_smoothing '") + smoothing +
+             "': a number from 0 to 1 is needed")
+                .c_str(),
+            entropy + ",label_smoothing=" + smoothing);
+  for (const char *index : {"1.5", "99999999999999999999", ""})
+    refusal((std::string("ignore_index '") + index +
+             "': a whole number of 64 bits is needed")
+                .c_str(),
+            entropy + ",ignore_index=" + index);
+  refusal("cross_entropy has no 'reduction'", entropy + ",reduction=sum");
+}
+
+TEST(CommandLine, PinsEndWithALayout) {
+  using Pin = std::pair<std::string, std::string>;
+  EXPECT_EQ(parsePin("a=b=tp = S(1)"), Pin("a=b", "tp = S(1)"));
+  EXPECT_EQ(parsePin("w=dp=S( 0 ),tp.0 = S(2, unit 64)"),
+            Pin("w", "dp=S( 0 ),tp.0 = S(2, unit 64)"));
+  EXPECT_EQ(parsePin("w=tp = P(max), dp = R"), Pin("w", "tp = P(max), dp = R"));
+  EXPECT_EQ(parsePin("w="), Pin("w", ""));
+  for (const char *text :
+       {"w", "=tp = I", "w=tp", "w=tp = S", "w=tp = S(1", "w=tp = S(unit 2)",
+        "w=tp = P(mean)", "w=tp = I,", "w=tp = R R", "w=3 = R"})
+    EXPECT_FALSE(parsePin(text)) << text;
+  // However long.
+  std::string layout = "tp = S(1)";
+  for (int i = 0; i < 100000; ++i)
+    layout += ", tp = S(1)";
+  EXPECT_EQ(parsePin("w=" + layout), Pin("w", layout));
 }
 
 TEST(CommandLine, LearningRatesFollowTheSchedule) {

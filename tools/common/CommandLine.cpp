@@ -7,13 +7,13 @@
 #include "runtime/support/System.h"
 #include "tools/common/GpuArch.h"
 #include "tools/common/LaterOptions.h"
+#include "tools/common/LayoutText.h"
 #include "tools/common/MeshSpec.h"
 #include "tools/common/Text.h"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <regex>
 
 using namespace mtp;
 
@@ -43,13 +43,9 @@ struct RawOptions {
 
 std::optional<std::pair<std::string, std::string>>
 mtp::parsePin(const std::string &text) {
-  static const std::string entry =
-      R"(\s*[A-Za-z_][A-Za-z0-9_]*(\.[0-9]+)?\s*=\s*)"
-      R"((I|R|P\((sum|max|min)\)|S\(\s*[0-9]+\s*(,\s*unit\s+[0-9]+\s*)?\))\s*)";
-  static const std::regex layout(entry + "(," + entry + ")*");
   // The longest layout at the end: the first '=' that leaves one.
   for (size_t i = 1; i < text.size(); ++i)
-    if (text[i] == '=' && std::regex_match(text.substr(i + 1), layout))
+    if (text[i] == '=' && axesOfLayout(text.substr(i + 1)))
       return std::pair{text.substr(0, i), text.substr(i + 1)};
   if (text.size() > 1 && text.back() == '=')
     return std::pair{text.substr(0, text.size() - 1), std::string()};

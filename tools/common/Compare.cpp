@@ -52,3 +52,22 @@ std::vector<Difference> mtp::compareAll(const TensorMap &a,
       differences.push_back({name, 0, 0, 0, 0, "not in the reference"});
   return differences;
 }
+
+void mtp::allowForRounding(Difference &difference, const HostTensor &a,
+                           const HostTensor &b, const HostTensor &gradient,
+                           const UpdateRounding &rounding) {
+  if (!difference.problem.empty() || !std::isfinite(difference.maxAbs) ||
+      gradient.shape != b.shape)
+    return;
+  double beyond = 0; // the largest that is left of |a - b|
+  for (int64_t i = 0, e = a.elements(); i < e; ++i) {
+    double distance = std::abs(a.valueAt(i) - b.valueAt(i));
+    double size = std::abs(gradient.valueAt(i)) + rounding.eps;
+    // Four times the bound: the states of earlier steps are off as well.
+    double moved =
+        rounding.rates * std::min(2.0, 8 * rounding.gradientError / size);
+    if (distance > 0)
+      beyond = std::max(beyond, distance - moved);
+  }
+  difference.slack = difference.maxAbs - beyond;
+}

@@ -27,6 +27,24 @@ Difference compareTensors(const std::string &name, const HostTensor &a,
 /// One entry for each name of either map.
 std::vector<Difference> compareAll(const TensorMap &a, const TensorMap &b);
 
+/// What rounding may make of an update by AdamW.
+struct UpdateRounding {
+  double rates = 0;         ///< sum of the learning rates of all steps
+  double eps = 0;           ///< of AdamW
+  double gradientError = 0; ///< how far a gradient is off, at most
+};
+
+/// Sets the slack of `difference`, that of parameter `a` and its reference `b`.
+/// AdamW divides a gradient by its own size and eps: where element g of
+/// `gradient` (the reference's) is off by d, the element moves by up to
+/// rate * 2 d / (|g| + eps) more or less, at most twice the rate a step. Where
+/// g is zero up to rounding, parameters may be that far apart without a fault
+/// (gradients are compared as well and show one); each element has its own
+/// allowance, so one that rounding cannot explain counts in full.
+void allowForRounding(Difference &difference, const HostTensor &a,
+                      const HostTensor &b, const HostTensor &gradient,
+                      const UpdateRounding &rounding);
+
 } // namespace mtp
 
 #endif // MTP_TOOLS_COMMON_COMPARE_H

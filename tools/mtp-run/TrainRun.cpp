@@ -199,28 +199,12 @@ static std::vector<Difference> compareSteps(const TensorMap &gradients,
   return all;
 }
 
-/// What is left of |a - b| where element i may be off by allowed(i); the
-/// largest.
-static double largestBeyond(const HostTensor &a, const HostTensor &b,
-                            const std::function<double(int64_t)> &allowed) {
-  double largest = 0;
-  for (int64_t i = 0, e = a.elements(); i < e; ++i) {
-    double distance = std::abs(a.valueAt(i) - b.valueAt(i));
-    if (distance > 0)
-      largest = std::max(largest, distance - allowed(i));
-  }
-  return largest;
-}
-
-/// AdamW divides a gradient by its own size and eps: an element g that is off
-/// by d changes by up to rate * 2 d / (|g| + eps) more or less, at most twice
-/// the rate a step. Where g is zero up to rounding, parameters may be that far
-/// apart without a fault; gradients, which are compared as well, show one.
-/// `gradients` are those of the reference.
-static void allowForRounding(std::vector<Difference> &all, double rates,
-                             const TrainingFacts &facts, TensorMap gradients,
-                             const TensorMap &trained,
-                             const TensorMap &referenceTrained) {
+/// Of every parameter that AdamW updated; `gradients` are those of the
+/// reference.
+static void allowForUpdates(std::vector<Difference> &all, double rates,
+                            const TrainingFacts &facts, TensorMap gradients,
+                            const TensorMap &trained,
+                            const TensorMap &referenceTrained) {
   std::map<std::string, double> errors;
   for (const Difference &difference : all)
     if (difference.name.rfind(gradientPrefix, 0) == 0)
@@ -236,16 +220,10 @@ static void allowForRounding(std::vector<Difference> &all, double rates,
     auto gradient = gradients.find(difference.name);
     auto have = trained.find(difference.name);
     auto want = referenceTrained.find(difference.name);
-    if (!difference.problem.empty() || !std::isfinite(difference.maxAbs) ||
-        error == errors.end() || gradient == gradients.end() ||
-        have == trained.end() || want == referenceTrained.end() ||
-        gradient->second.shape != want->second.shape)
-      continue;
-    double beyond = largestBeyond(have->second, want->second, [&](int64_t i) {
-      double size = std::abs(gradient->second.valueAt(i)) + facts.eps;
-      return rates * std::min(2.0, 8 * error->second / size);
-    });
-    difference.slack = difference.maxAbs - beyond;
+    if (error != errors.end() && gradient != gradients.end() &&
+        have != trained.end() && want != referenceTrained.end())
+      allowForRounding(difference, have->second, want->second, gradient->second,
+                       {rates, facts.eps, error->second});
   }
 }
 
@@ -283,8 +261,8 @@ bool RunCommand::compareTraining(Error &error) {
   for (int64_t step = 0; step < steps; ++step)
     rates += learningRate(options.training, step, options.training.steps);
   if (facts.optimizer == "adamw")
-    allowForRounding(differences, rates, facts, wholeGradients, trained,
-                     wholeTrained);
+    allowForUpdates(differences, rates, facts, wholeGradients, trained,
+                    wholeTrained);
   report.addCheck(differences);
   return true;
 }

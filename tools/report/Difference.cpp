@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/report/Difference.h"
 
-#include "runtime/io/Npz.h"
 #include "tools/common/Table.h"
 #include "tools/common/Text.h"
+#include "tools/report/ExplainFile.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 
 using nlohmann::json;
 
@@ -199,54 +198,9 @@ std::string memoryDifference(const json &before, const json &now) {
   return table.text() + partDifference(before, now, "memory", "bytes");
 }
 
-bool isExplanation(const json &file) {
-  return file.value("format", std::string()) == "mtp-explain";
-}
-
 } // namespace
 
-bool readExplanation(const std::string &path, json &explain, Error &error) {
-  std::string bytes;
-  if (!readFile(path, bytes, error))
-    return false;
-  auto refuse = [&](const std::string &why) {
-    error = {1, "input", "--explain-against " + path + ": " + why, {}};
-    return false;
-  };
-  explain = json::parse(bytes, nullptr, false);
-  if (explain.is_discarded() || !explain.is_object())
-    return refuse("it is no JSON object; --explain-json and --save-plan write "
-                  "what can be compared with");
-  auto hasLists = [&](std::initializer_list<const char *> keys) {
-    for (const char *key : keys)
-      if (!explain.contains(key) || !explain[key].is_array())
-        return false;
-    return true;
-  };
-  if (!hasLists({"inputs", "ops"}) ||
-      !(isExplanation(explain) ? hasLists({"collectives"})
-                               : explain.contains("refined")))
-    return refuse("it is neither an explanation (--explain-json) nor a plan "
-                  "(--save-plan)");
-  if (explain.value("version", 0) != 1)
-    return refuse("it is not of version 1");
-  try {
-    (void)differenceText(explain,
-                         explain.contains("cost_us") ? explain : json());
-  } catch (const json::exception &wrong) {
-    return refuse(std::string("it is damaged: ") + wrong.what());
-  }
-  return true;
-}
-
 std::string differenceText(const json &before, const json &now) {
-  if (now.is_null()) { // only whether `before` can be read
-    std::vector<Key> order;
-    for (const char *list : {"inputs", "ops"})
-      for (const auto &[key, entry] : byName(before.at(list), "op", order))
-        strategyText(*entry);
-    return "";
-  }
   std::string text = "Compared with a plan for mesh " +
                      before.value("mesh", std::string()) + " (now " +
                      now.value("mesh", std::string()) + ")\n" +

@@ -4,18 +4,12 @@
 #ifndef MTP_TOOLS_REPORT_DIFFERENCE_H
 #define MTP_TOOLS_REPORT_DIFFERENCE_H
 
-#include "runtime/support/Error.h"
-
 #include <nlohmann/json.hpp>
 
 namespace mtp::report {
 
-/// Reads `path`, what --explain-json or --save-plan wrote. Any other file is an
-/// error that says so.
-bool readExplanation(const std::string &path, nlohmann::json &explain,
-                     Error &error);
-
-/// What differs from `before` (an explanation or a plan file) to `now` (an
+/// What differs from `before` (an explanation or a plan file, as
+/// readExplanation gives it) to `now` (an
 /// explanation): layouts, collectives that came and went, time and memory with
 /// the parts that differ most. Alike rows of equal layers are one. A plan file
 /// has layouts only.

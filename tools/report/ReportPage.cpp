@@ -6,6 +6,7 @@
 #include "runtime/io/Npz.h"
 #include "tools/common/Text.h"
 #include "tools/report/Difference.h"
+#include "tools/report/ExplainFile.h"
 #include "tools/report/Html.h"
 #include "tools/report/MemoryChart.h"
 #include "tools/report/Picture.h"
