@@ -174,9 +174,11 @@ private:
     ValuePlace place;
     place.strides.assign(plan.strides(value).begin(),
                          plan.strides(value).end());
-    // Blocks of memory begin at multiples of 64.
-    int64_t offset = refOf(value).offset;
-    place.alignment = offset ? offset & -offset : 64;
+    // Blocks of memory begin at multiples of 64, rank values lie side by side.
+    BufferRef ref = refOf(value);
+    int64_t least =
+        ref.space == BufferRef::Space::RankValue ? sizeof(int64_t) : 64;
+    place.alignment = ref.offset ? ref.offset & -ref.offset : least;
     return place;
   }
 

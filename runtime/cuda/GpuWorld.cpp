@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/cuda/GpuWorld.h"
+#include "runtime/cuda/EmulatedKernels.h"
 #include "runtime/cuda/GpuRank.h"
+#include "runtime/cuda/software/SoftwareLibraries.h"
 #include "runtime/session/Session.h"
 
 #include <cstdlib>
@@ -38,13 +40,20 @@ GpuWorld::GpuWorld(Artifact given, const WorldOptions &options,
     : World(std::move(given), options), loopback(comm == "loopback"),
       libraries(libraries) {
   int64_t count = artifact.axes.ranks();
-  refuseBlockingLaunches(count);
+  bool isEmulated = artifact.device == "cuda-emulated";
+  if (isEmulated) {
+    emulated = emulatedImage(artifact);
+    std::string().swap(artifact.object);
+  } else {
+    refuseBlockingLaunches(count);
+  }
   checkDevices(comm, count, this->libraries.devices);
   for (int i = 0; i < (loopback ? 1 : static_cast<int>(count)); ++i) {
     devices.push_back(std::make_unique<Place>(this->libraries.driver, i));
     const Device &device = devices.back()->device;
     device.makeCurrent();
-    checkArchitecture(device);
+    if (!isEmulated)
+      checkArchitecture(device);
     if (checkMemory)
       checkSize(device, loopback ? count : 1);
   }
@@ -88,7 +97,9 @@ const Module &GpuWorld::moduleOf(int rank) {
   Place &place = *devices[deviceIndex(rank)];
   std::lock_guard lock(place.mutex);
   if (!place.module)
-    place.module = place.device.loadModule(artifact.object);
+    place.module = place.device.loadModule(
+        emulated.source ? static_cast<const void *>(&emulated)
+                        : artifact.object.c_str());
   return place.module;
 }
 
@@ -100,8 +111,14 @@ std::shared_ptr<World> mtp::cuda::makeGpuWorld(Artifact artifact,
                                                const WorldOptions &options,
                                                const std::string &comm,
                                                bool checkMemory) {
-  Libraries libraries =
-      loadLibraries(LibraryNames::ofThisProcess(), needsOf(artifact, comm));
+  Libraries libraries;
+  if (artifact.device == "cuda-emulated")
+    libraries = software::libraries(
+        comm == "loopback" ? 1 : static_cast<int>(artifact.axes.ranks()),
+        static_cast<uint64_t>(availableMemory()));
+  else
+    libraries =
+        loadLibraries(LibraryNames::ofThisProcess(), needsOf(artifact, comm));
   return std::make_shared<GpuWorld>(std::move(artifact), options, comm,
                                     libraries, checkMemory);
 }

@@ -6,6 +6,7 @@
 
 #include "runtime/cuda/GpuCommunicator.h"
 #include "runtime/cuda/Products.h"
+#include "runtime/cuda/software/KernelImage.h"
 #include "runtime/program/Rank.h"
 
 #include <atomic>
@@ -59,6 +60,7 @@ private:
   void checkArchitecture(const Device &device) const;
   void checkSize(const Device &device, int64_t ranks) const;
 
+  software::KernelImage emulated; ///< device "cuda-emulated"
   std::vector<std::unique_ptr<Place>> devices;
 
 public:
@@ -74,7 +76,8 @@ public:
 int64_t libraryBytes(const Artifact &artifact);
 
 /// The world of an artifact of device "cuda" with the libraries of this
-/// process; throws RuntimeError.
+/// process, or of "cuda-emulated" with a driver that needs none; throws
+/// RuntimeError.
 std::shared_ptr<World> makeGpuWorld(Artifact artifact,
                                     const WorldOptions &options,
                                     const std::string &comm, bool checkMemory);

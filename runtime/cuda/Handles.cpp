@@ -12,6 +12,8 @@ void mtp::cuda::check(const DriverApi &driver, DriverStatus status,
                       const char *what) {
   if (status == driver::Success)
     return;
+  if (status == driver::LaunchFailed && driver.kernelFault)
+    fail(exits::Internal, "emulator", driver.kernelFault());
   const char *text = nullptr, *name = nullptr;
   driver.errorString(status, &text);
   driver.errorName(status, &name);
@@ -90,15 +92,14 @@ PinnedMemory Device::allocatePinned(int64_t bytes) const {
   return {driver, address};
 }
 
-Module Device::loadModule(const std::string &ptx) const {
+Module Device::loadModule(const void *image) const {
   std::array<char, 8192> log{};
   int names[] = {driver::JitErrorLog, driver::JitErrorLogBytes};
   void *values[] = {log.data(),
                     reinterpret_cast<void *>(uintptr_t(log.size()))};
   ModuleHandle *module = nullptr;
-  DriverStatus status =
-      driver.moduleLoad(&module, ptx.c_str(), 2, names, values);
-  std::string what = "loading the PTX of the artifact on " + text +
+  DriverStatus status = driver.moduleLoad(&module, image, 2, names, values);
+  std::string what = "loading the kernels of the artifact on " + text +
                      " (compute capability " + std::to_string(version / 10) +
                      "." + std::to_string(version % 10) + ")";
   if (log[0])

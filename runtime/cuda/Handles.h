@@ -19,7 +19,7 @@
 namespace mtp::cuda {
 
 /// Throws RuntimeError unless `status` is success. Out of memory is exit 1,
-/// everything else exit 4.
+/// what the emulator finds in a kernel exit 5, everything else exit 4.
 void check(const DriverApi &driver, DriverStatus status, const char *what);
 
 /// A handle that `Destroy`, a member of DriverApi, gives back.
@@ -82,8 +82,9 @@ public:
   DeviceMemory allocate(int64_t bytes, const char *what) const;
   /// Of the host, at one address for host and devices.
   PinnedMemory allocatePinned(int64_t bytes) const;
-  /// Assembles PTX; the error has the assembler's words.
-  Module loadModule(const std::string &ptx) const;
+  /// `image` is PTX, or the software driver's KernelImage. The error has the
+  /// assembler's words.
+  Module loadModule(const void *image) const;
 
   const DriverApi &api() const { return driver; }
 

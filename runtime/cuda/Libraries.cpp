@@ -59,7 +59,7 @@ void loadDriver(const LibraryNames &names, Libraries &libraries) {
   MTP_DRIVER_FUNCTIONS(MTP_FIND)
 #undef MTP_FIND
   driver.touches = reinterpret_cast<decltype(driver.touches)>(
-      dlsym(handle, "mtpRecorderTouches"));
+      dlsym(handle, (names.prefix + "touches").c_str()));
   DriverStatus status = driver.init(0);
   if (status == driver::NoDevice)
     absent("the CUDA driver is here, but no CUDA device: " +

@@ -36,9 +36,9 @@ namespace mtp::emulator {
 
 struct Launch {
   std::array<int64_t, 3> grid{1, 1, 1}, block{1, 1, 1}; ///< x, y, z
-  /// Whether buffers lie as they would on a device, where those that kernels
-  /// read 16 bytes at once are aligned so. Files that are mapped don't.
-  bool placed = true;
+  /// Bytes from the address that a parameter is, as the launcher knows them; -1
+  /// or left out: it doesn't. The kernel's own bound holds, too.
+  std::vector<int64_t> extents = {};
 };
 
 /// The emulated kernels of an artifact, loaded. Launches of several threads of

@@ -320,6 +320,9 @@ void Machine::openRegions() {
   for (size_t i = 0; i < parameterCount; ++i) {
     regions[i].base = parameters[i];
     regions[i].bytes = kernel->parameters[i].bytes;
+    int64_t extent = i < shape->extents.size() ? shape->extents[i] : -1;
+    if (extent >= 0 && (regions[i].bytes < 0 || extent < regions[i].bytes))
+      regions[i].bytes = extent;
     if (regions[i].bytes > 0)
       order.push_back(i);
   }
@@ -409,7 +412,7 @@ void Machine::run(const KernelDescription &description, MtpKernel function,
              std::to_string(values.size()) + " parameters for its " +
              std::to_string(kernel->parameters.size()));
   for (size_t i = 0; i < values.size(); ++i)
-    if (launch.placed && kernel->parameters[i].bytes > 0 &&
+    if (kernel->parameters[i].bytes > 0 &&
         reinterpret_cast<uintptr_t>(values[i]) %
                 static_cast<size_t>(kernel->parameters[i].align) !=
             0)

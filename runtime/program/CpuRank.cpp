@@ -27,11 +27,6 @@ double CpuRank::step(int entry) {
 }
 
 void CpuRank::runKernel(const Step &step) {
-  if (step.emulated >= 0) {
-    gpuAbi.step = abi.step;
-    cpu.emulated->launch(step.emulated, step.launch, step.buffers);
-    return;
-  }
   int64_t pieces = std::min<int64_t>(world.options.threadsPerRank,
                                      ceilDiv(step.count, step.grain));
   char *const *buffers = step.buffers.data();

@@ -4,8 +4,6 @@
 #ifndef MTP_RUNTIME_PROGRAM_CPURANK_H
 #define MTP_RUNTIME_PROGRAM_CPURANK_H
 
-#include "runtime/abi/GpuAbi.h"
-#include "runtime/emulator/Emulator.h"
 #include "runtime/kernels/LibraryKernel.h"
 #include "runtime/loader/ObjectLoader.h"
 #include "runtime/program/Rank.h"
@@ -33,8 +31,7 @@ struct CpuWorld : World {
         .first->second;
   }
 
-  std::unique_ptr<LoadedObject> object;        ///< device "cpu"
-  std::unique_ptr<emulator::Kernels> emulated; ///< "cuda-emulated"
+  LoadedObject object;
   /// Packed constants by the owner of their block: ranks that hold the same
   /// block share a copy, others don't wait for each other.
   std::vector<PackCache> packs;
@@ -74,8 +71,6 @@ private:
     int64_t index = 0, count = 1, grain = 1;
     size_t other = 0; ///< of LoopBegin its end, of LoopEnd its begin
     MtpKernel kernel = nullptr;
-    int emulated = -1; ///< kernel of the emulator
-    emulator::Launch launch;
     LibraryKernel *library = nullptr;
     std::vector<char *> buffers;
     std::string what; ///< "kernel 'name'"
@@ -93,7 +88,6 @@ private:
   void allocate();
   void buildPrograms();
   char *address(Program &program, const BufferRef &ref);
-  void emulate(Step &step);
   void runKernel(const Step &step);
   void execute(Program &program);
   void perform(const Step &step);
@@ -101,7 +95,6 @@ private:
   CpuWorld &cpu;
   std::unique_ptr<Communicator> comm;
   MtpRank abi{};
-  MtpGpuRank gpuAbi{}; ///< what emulated kernels see of the rank
   int64_t fault = 0;
   AlignedBuffer arena; ///< serves every entry
   int64_t arenaPassed = 0;

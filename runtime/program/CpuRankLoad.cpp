@@ -18,16 +18,10 @@ CpuRank::CpuRank(CpuWorld &world, int index,
   abi.rankValues = rankValues.data();
   abi.seed = world.options.seed;
   abi.fault = &fault;
-  gpuAbi = {rankValues.data(), 0, abi.seed, &fault};
 }
 
 CpuWorld::CpuWorld(Artifact given, const WorldOptions &options)
-    : World(std::move(given), options), packs(crew->ranks()) {
-  if (artifact.device == "cuda-emulated")
-    emulated = std::make_unique<emulator::Kernels>(artifact.object,
-                                                   artifact.cpuFeatures);
-  else
-    object = std::make_unique<LoadedObject>(artifact);
+    : World(std::move(given), options), object(artifact), packs(crew->ranks()) {
   std::string().swap(artifact.object);
 }
 
@@ -172,20 +166,6 @@ char *CpuRank::address(Program &program, const BufferRef &ref) {
   return nullptr;
 }
 
-/// Makes a kernel a launch of the emulator.
-void CpuRank::emulate(Step &step) {
-  const GpuKernel &kernel = artifact.gpu.kernels[step.index];
-  step.emulated = cpu.emulated->find(kernel.symbol);
-  step.launch = {kernel.grid, kernel.block, /*placed=*/false};
-  step.buffers.insert(step.buffers.begin(), reinterpret_cast<char *>(&gpuAbi));
-  if (step.emulated < 0 ||
-      cpu.emulated->description(step.emulated).parameters.size() !=
-          step.buffers.size())
-    fail(exits::BadInput, "artifact",
-         "the emulated object has no kernel '" + kernel.symbol + "' of " +
-             std::to_string(step.buffers.size()) + " parameters");
-}
-
 void CpuRank::buildPrograms() {
   for (size_t e = 0; e < artifact.entries.size(); ++e) {
     Program &program = programs[e];
@@ -202,10 +182,8 @@ void CpuRank::buildPrograms() {
       step.other = partners[i];
       for (const BufferRef &ref : from.buffers)
         step.buffers.push_back(address(program, ref));
-      if (from.kind == Instruction::Kind::Kernel && cpu.emulated)
-        emulate(step);
-      else if (from.kind == Instruction::Kind::Kernel)
-        step.kernel = cpu.object->kernel(from.index);
+      if (from.kind == Instruction::Kind::Kernel)
+        step.kernel = cpu.object.kernel(from.index);
       if (from.kind == Instruction::Kind::Library)
         step.library = libraryAt[{e, i}];
       program.steps.push_back(std::move(step));

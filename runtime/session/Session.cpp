@@ -237,8 +237,8 @@ Error usageError(std::string message) {
 /// What this build or this device can't do, before anything is opened.
 Error checkOptions(const Artifact &artifact, const SessionOptions &options,
                    const std::string &comm) {
-  bool gpu = artifact.device == "cuda";
-  if (artifact.device != "cpu" && artifact.device != "cuda-emulated" && !gpu)
+  bool gpu = artifact.device == "cuda" || artifact.device == "cuda-emulated";
+  if (artifact.device != "cpu" && !gpu)
     return {exits::NotPresent,
             "device",
             "the artifact was compiled for " + artifact.device +
@@ -310,7 +310,7 @@ std::vector<std::string> mtp::availableCommunicators() {
 }
 
 std::string mtp::defaultCommunicator(const std::string &device) {
-  return device == "cuda" ? "nccl" : "threads";
+  return device == "cpu" ? "threads" : "nccl";
 }
 
 std::unique_ptr<Session> Session::create(Artifact artifact,
@@ -325,8 +325,9 @@ std::unique_ptr<Session> Session::create(Artifact artifact,
                                           : options.comm;
   if ((error = checkOptions(artifact, options, comm)))
     return nullptr;
-  bool gpu = artifact.device == "cuda";
-  if (!gpu && options.checkMemory && (error = checkMemory(artifact)))
+  bool gpu = artifact.device != "cpu";
+  if (artifact.device != "cuda" && options.checkMemory &&
+      (error = checkMemory(artifact)))
     return nullptr;
   int ranks = static_cast<int>(artifact.axes.ranks()), cores = usableCores();
   WorldOptions settings;

@@ -79,7 +79,7 @@ bool checkEntryInputs(const Artifact &artifact, int entry,
                       const TensorMap &inputs, Error &error);
 
 /// Communicators of this build: `threads` for device cpu, `nccl` and `loopback`
-/// for cuda.
+/// for cuda and cuda-emulated.
 std::vector<std::string> availableCommunicators();
 /// The one that a device takes if none is asked for.
 std::string defaultCommunicator(const std::string &device);

@@ -31,7 +31,7 @@ public:
       : Communicator(mesh, sites, rank), shared(std::move(shared)),
         device(device), crew(crew), underWay(sites.size()) {
     device.makeCurrent();
-    module = device.loadModule(test::ptxOf({}));
+    module = device.loadModule(test::ptxOf({}).c_str());
     reductions = Reductions(device, module, sites);
     stream = device.makeStream();
     GpuCommContext context{

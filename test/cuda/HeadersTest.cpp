@@ -20,6 +20,8 @@ TEST(Headers, NumbersOfTheDriverAreTheSame) {
   EXPECT_EQ(ours::driver::InvalidHandle, CUDA_ERROR_INVALID_HANDLE);
   EXPECT_EQ(ours::driver::NotFound, CUDA_ERROR_NOT_FOUND);
   EXPECT_EQ(ours::driver::NotReady, CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(ours::driver::LaunchFailed, CUDA_ERROR_LAUNCH_FAILED);
+  EXPECT_EQ(ours::driver::Unknown, CUDA_ERROR_UNKNOWN);
   EXPECT_EQ(ours::driver::CaptureUnsupported,
             CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   EXPECT_EQ(ours::driver::CaptureMerge, CUDA_ERROR_STREAM_CAPTURE_MERGE);

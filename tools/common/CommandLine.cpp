@@ -153,7 +153,7 @@ static void addRunOptions(CLI::App &app, Options &options, RawOptions &raw) {
   SessionOptions &session = options.session;
   const char *group = "Run";
   app.add_option("--comm", session.comm,
-                 "How ranks talk (default threads; nccl for cuda)")
+                 "How ranks talk (default threads; nccl for GPUs)")
       ->type_name("threads|mpi|nccl|loopback")
       ->check(
           CLI::IsMember({"threads", "mpi", "nccl", "loopback"}).description(""))
@@ -427,7 +427,7 @@ static void refuseAbsent(Tool tool, const CLI::App &app,
     absent("--comm " + comm + ": not in this build");
   bool isArtifact = options.model.size() > 4 &&
                     options.model.rfind(".mtp") == options.model.size() - 4;
-  if (!isArtifact && (comm == "threads") != (request.device != "cuda"))
+  if (!isArtifact && (comm == "threads") != (request.device == "cpu"))
     refuse("--comm " + comm + " is not of --device " + request.device);
 }
 

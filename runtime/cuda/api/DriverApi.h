@@ -32,6 +32,7 @@ namespace driver {
 inline constexpr DriverStatus Success = 0, InvalidValue = 1, OutOfMemory = 2,
                               NoDevice = 100, InvalidHandle = 400,
                               NotFound = 500, NotReady = 600,
+                              LaunchFailed = 719, Unknown = 999,
                               CaptureUnsupported = 900, CaptureMerge = 902,
                               CaptureUnmatched = 903, CaptureUnjoined = 904,
                               CaptureIsolation = 905;
@@ -66,7 +67,7 @@ struct Copy2D {
   size_t width, height; ///< bytes, rows
 };
 
-/// Bytes that a call reads or writes: what a recording driver is told.
+/// Bytes that a call reads or writes: what the software driver is told.
 struct Touched {
   Address begin;
   uint64_t bytes;
@@ -147,9 +148,13 @@ struct DriverApi {
   DriverStatus(*member) parameters = nullptr;
   MTP_DRIVER_FUNCTIONS(MTP_DECLARE)
 #undef MTP_DECLARE
-  /// Of a recording driver only: what the next launch or product of this thread
-  /// touches. Null for a real one.
+  // Of the software driver only, null for a real one.
+
+  /// Tells what the next launch or product of this thread touches.
   void (*touches)(const Touched *ranges, size_t count) = nullptr;
+  /// What is wrong with the kernel for which a call of this thread has given
+  /// LaunchFailed.
+  const char *(*kernelFault)() = nullptr;
 };
 
 } // namespace mtp::cuda

@@ -4,6 +4,7 @@
 #include "runtime/cuda/software/Engine.h"
 #include "runtime/cuda/software/Numbers.h"
 
+#include <algorithm>
 #include <vector>
 
 using namespace mtp::cuda;
@@ -177,7 +178,7 @@ int mtp_cublasLtMatmulAlgoGetHeuristic(BlasHandle *handle, ProductHandle *,
                                        PreferenceHandle *, int wanted,
                                        BlasCandidate *found, int *count) {
   note("cublasLtMatmulAlgoGetHeuristic", numberOf(handle), 0);
-  *count = wanted < 2 ? wanted : 2;
+  *count = std::min(wanted, Engine::get().settings.products);
   for (int i = 0; i < *count; ++i) {
     found[i] = {};
     found[i].algorithm.data[0] = static_cast<uint64_t>(i) + 1;
@@ -217,7 +218,7 @@ int mtp_cublasLtMatmul(BlasHandle *handle, ProductHandle *product,
   engine.note(std::move(call));
   Work given;
   given.what = "cublasLtMatmul";
-  engine.takeTouched(given);
+  takeTouched(given);
   given.writes.push_back(
       {numberOf(workspace), numberOf(workspace) + workspaceBytes});
   return engine.give(numberOf(stream), std::move(given), work)

@@ -4,6 +4,7 @@
 #include "runtime/artifact/PtxText.h"
 #include "runtime/cuda/api/DriverApi.h"
 #include "runtime/cuda/software/Engine.h"
+#include "runtime/cuda/software/KernelImage.h"
 
 #include <algorithm>
 #include <cstring>
@@ -17,12 +18,15 @@ struct ContextHandle {
   int device;
 };
 struct ModuleHandle {
+  std::shared_ptr<const KernelSource> source; ///< null: PTX
   std::map<std::string, std::unique_ptr<FunctionHandle>> functions;
 };
 struct FunctionHandle {
   std::string name;
   int parameters = 0;
   bool loaded = false;
+  std::shared_ptr<const KernelSource> source; ///< null: PTX
+  int kernel = -1;                            ///< of the source
 };
 } // namespace mtp::cuda
 
@@ -37,10 +41,13 @@ template <typename Handle> Handle *handleOf(uint64_t number) {
 struct Locked {
   Locked() : engine(Engine::get()), lock(engine.mutex) {}
   Engine &engine;
-  std::lock_guard<std::mutex> lock;
+  Engine::Lock lock;
   /// Records the call and gives its status back.
   int done(const char *name, int status, uint64_t stream = 0,
-           uint64_t handle = 0, uint64_t bytes = 0, std::string detail = "") {
+           uint64_t handle = 0, uint64_t bytes = 0,
+           const std::string &detail = "") {
+    if (!engine.records)
+      return status;
     Call call;
     call.name = name;
     call.context = numberOf(currentContext);
@@ -48,33 +55,40 @@ struct Locked {
     call.stream = stream;
     call.handle = handle;
     call.bytes = bytes;
-    call.detail = std::move(detail);
+    call.detail = detail;
     engine.note(std::move(call));
     return status;
   }
-  /// Memory at an address that is never used again.
-  static uint64_t map(size_t bytes) {
-    return numberOf(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  /// Another status of a call that has been recorded.
+  int correct(int status) {
+    if (engine.records)
+      engine.record.calls.back().status = status;
+    return status;
   }
-  /// Gives the pages back, and keeps the address.
-  static bool unmap(std::map<uint64_t, uint64_t> &list, uint64_t address) {
+  /// Memory at an address that is never used again; 0: there is none.
+  static uint64_t map(size_t bytes) {
+    void *mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return mapped == MAP_FAILED ? 0 : numberOf(mapped);
+  }
+  /// Gives the pages back, and keeps the address as long as a record names it.
+  bool unmap(std::map<uint64_t, uint64_t> &list, uint64_t address) {
     auto it = list.find(address);
     if (it == list.end())
       return false;
-    madvise(handleOf<void>(address), it->second, MADV_DONTNEED);
+    if (engine.records)
+      madvise(handleOf<void>(address), it->second, MADV_DONTNEED);
+    else
+      munmap(handleOf<void>(address), it->second);
     list.erase(it);
     return true;
   }
   /// Records the call, then gives its work to the stream.
   int give(const char *name, StreamHandle *stream, Work work, Action action) {
-    std::string detail = work.what;
-    size_t call = 0;
-    done(name, driver::Success, numberOf(stream), 0, 0, detail);
-    call = engine.record.calls.size() - 1;
+    done(name, driver::Success, numberOf(stream), 0, 0, work.what);
     if (engine.give(numberOf(stream), std::move(work), std::move(action)))
       return driver::Success;
-    return engine.record.calls[call].status = driver::InvalidHandle;
+    return correct(driver::InvalidHandle);
   }
 };
 
@@ -126,6 +140,26 @@ int copyFromHost(const char *name, void *target, const void *source,
                      [=] { std::memcpy(target, staged.data(), bytes); });
 }
 
+auto add(ModuleHandle &module, const std::string &name, int parameters,
+         int kernel = -1) {
+  auto function = std::make_unique<FunctionHandle>();
+  function->name = name;
+  function->parameters = parameters;
+  function->source = module.source;
+  function->kernel = kernel;
+  return module.functions.emplace(name, std::move(function)).first;
+}
+
+/// KernelLaunch::extents, of what this thread's launch touches.
+std::vector<int64_t> extentsOf(const std::vector<uint64_t> &parameters) {
+  std::vector<int64_t> extents(parameters.size(), -1);
+  for (size_t i = 0; i < extents.size(); ++i)
+    for (const Touched &range : touchedByThread())
+      if (range.begin == parameters[i])
+        extents[i] = std::max(extents[i], static_cast<int64_t>(range.bytes));
+  return extents;
+}
+
 } // namespace
 
 extern "C" {
@@ -161,8 +195,12 @@ int mtp_cuGetErrorString(int status, const char **text) {
   case driver::CaptureIsolation:
     *text = "dependency created on uncaptured work in another stream";
     break;
+  case driver::LaunchFailed:
+  case driver::Unknown:
+    *text = faultOfThread().c_str();
+    break;
   default:
-    *text = "an error of the recording driver";
+    *text = "an error of the software driver";
   }
   return driver::Success;
 }
@@ -176,7 +214,7 @@ int mtp_cuDeviceGet(int *device, int ordinal) {
   return driver::Success;
 }
 int mtp_cuDeviceGetName(char *name, int size, int device) {
-  std::string text = "recording device " + std::to_string(device);
+  std::string text = "software device " + std::to_string(device);
   std::strncpy(name, text.c_str(), static_cast<size_t>(size));
   return driver::Success;
 }
@@ -215,6 +253,9 @@ int mtp_cuMemAlloc_v2(Address *address, size_t bytes) {
   if (bytes > locked.engine.settings.memoryBytes)
     return locked.done("cuMemAlloc_v2", driver::OutOfMemory, 0, 0, bytes);
   *address = locked.map(bytes);
+  if (!*address)
+    return locked.done("cuMemAlloc_v2", driver::OutOfMemory, 0, 0, bytes);
+  // Fresh memory holds anything.
   std::memset(handleOf<void>(*address), 0xcb, bytes);
   locked.engine.allocations[*address] = bytes;
   return locked.done("cuMemAlloc_v2", driver::Success, 0, *address, bytes);
@@ -230,6 +271,8 @@ int mtp_cuMemFree_v2(Address address) {
 int mtp_cuMemHostAlloc(void **address, size_t bytes, unsigned) {
   Locked locked;
   *address = handleOf<void>(locked.map(bytes));
+  if (!*address)
+    return locked.done("cuMemHostAlloc", driver::OutOfMemory, 0, 0, bytes);
   locked.engine.pinned[numberOf(*address)] = bytes;
   return locked.done("cuMemHostAlloc", driver::Success, 0, numberOf(*address),
                      bytes);
@@ -262,7 +305,7 @@ int mtp_cuMemcpy2DAsync_v2(const Copy2D *given, StreamHandle *stream) {
   Copy2D copy = *given;
   Work work;
   work.what = "copy";
-  for (size_t row = 0; row < copy.height; ++row) {
+  for (size_t row = 0; locked.engine.records && row < copy.height; ++row) {
     work.reads.push_back(
         rangeOf(copy.source + row * copy.sourcePitch, copy.width));
     work.writes.push_back(
@@ -307,7 +350,10 @@ int mtp_cuStreamCreate(StreamHandle **stream, unsigned) {
 }
 int mtp_cuStreamDestroy_v2(StreamHandle *stream) {
   Locked locked;
-  bool known = currentContext && locked.engine.streams.erase(numberOf(stream));
+  bool known =
+      currentContext && locked.engine.streams.count(numberOf(stream)) != 0;
+  if (known)
+    locked.engine.destroyStream(numberOf(stream));
   return locked.done("cuStreamDestroy_v2",
                      known ? driver::Success : driver::InvalidHandle, 0,
                      numberOf(stream));
@@ -317,9 +363,9 @@ int mtp_cuStreamQuery(StreamHandle *stream) {
   auto it = locked.engine.streams.find(numberOf(stream));
   int status = driver::InvalidHandle;
   if (it != locked.engine.streams.end())
-    status = it->second.captured.capture ? driver::CaptureUnsupported
-             : locked.engine.finish(it->second.eager) ? driver::Success
-                                                      : driver::NotReady;
+    status = it->second.captured.capture
+                 ? driver::CaptureUnsupported
+                 : locked.engine.finish(locked.lock, it->second.eager);
   // Polls that find nothing tell nothing.
   if (status != driver::NotReady)
     locked.done("cuStreamQuery", status, numberOf(stream), numberOf(stream));
@@ -375,9 +421,8 @@ int mtp_cuEventQuery(EventHandle *event) {
   auto it = locked.engine.events.find(numberOf(event));
   int status = driver::InvalidHandle;
   if (it != locked.engine.events.end())
-    status = it->second.capture                 ? driver::CaptureUnsupported
-             : locked.engine.finish(it->second) ? driver::Success
-                                                : driver::NotReady;
+    status = it->second.capture ? driver::CaptureUnsupported
+                                : locked.engine.finish(locked.lock, it->second);
   return locked.done("cuEventQuery", status, 0, numberOf(event));
 }
 int mtp_cuEventElapsedTime(float *milliseconds, EventHandle *begin,
@@ -391,13 +436,15 @@ int mtp_cuModuleLoadDataEx(ModuleHandle **module, const void *image, unsigned,
                            const int *, void **) {
   Locked locked;
   *module = new ModuleHandle;
-  for (auto &[name, parameters] :
-       mtp::ptxEntries(static_cast<const char *>(image))) {
-    auto function = std::make_unique<FunctionHandle>();
-    function->name = name;
-    function->parameters = parameters;
-    (*module)->functions[name] = std::move(function);
-  }
+  uint64_t first = 0;
+  std::memcpy(&first, image,
+              strnlen(static_cast<const char *>(image), sizeof(first)));
+  if (first == KernelImage::kMagic)
+    (*module)->source = static_cast<const KernelImage *>(image)->source;
+  else
+    for (auto &[name, parameters] :
+         mtp::ptxEntries(static_cast<const char *>(image)))
+      add(**module, name, parameters);
   ++locked.engine.otherHandles;
   return locked.done("cuModuleLoadDataEx", driver::Success, 0,
                      numberOf(*module));
@@ -415,6 +462,9 @@ int mtp_cuModuleGetFunction(FunctionHandle **function, ModuleHandle *module,
                             const char *name) {
   Locked locked;
   auto it = module->functions.find(name);
+  int kernel = module->source ? module->source->find(name) : -1;
+  if (it == module->functions.end() && kernel >= 0)
+    it = add(*module, name, module->source->parameters(kernel), kernel);
   bool found = it != module->functions.end();
   if (found)
     *function = it->second.get();
@@ -445,20 +495,32 @@ int mtp_cuLaunchKernel(FunctionHandle *function, unsigned gridX, unsigned gridY,
     locked.done("lazy load", driver::Success, numberOf(stream), 0, 0,
                 function->name);
   }
-  std::vector<uint64_t> values(static_cast<size_t>(function->parameters));
-  for (size_t i = 0; i < values.size(); ++i)
-    std::memcpy(&values[i], parameters[i], sizeof(uint64_t));
+  KernelLaunch launch;
+  launch.grid = {gridX, gridY, gridZ};
+  launch.block = {blockX, blockY, blockZ};
+  launch.parameters.resize(static_cast<size_t>(function->parameters));
+  for (size_t i = 0; i < launch.parameters.size(); ++i)
+    std::memcpy(&launch.parameters[i], parameters[i], sizeof(uint64_t));
+  Action action;
+  if (function->source) {
+    launch.extents = extentsOf(launch.parameters);
+    action = [source = function->source, kernel = function->kernel, launch] {
+      source->launch(kernel, launch);
+    };
+  } else if (auto it = locked.engine.kernels.find(function->name);
+             it != locked.engine.kernels.end()) {
+    action = [body = it->second, launch] {
+      unsigned shape[6];
+      std::copy(launch.grid.begin(), launch.grid.end(), shape);
+      std::copy(launch.block.begin(), launch.block.end(), shape + 3);
+      body(launch.parameters.data(), shape);
+    };
+  }
   Work work;
   work.what = "kernel " + function->name;
-  locked.engine.takeTouched(work);
-  auto it = locked.engine.kernels.find(function->name);
-  KernelBody body = it == locked.engine.kernels.end() ? nullptr : it->second;
-  std::vector<unsigned> shape = {gridX, gridY, gridZ, blockX, blockY, blockZ};
+  takeTouched(work);
   return locked.give("cuLaunchKernel", stream, std::move(work),
-                     [body, values, shape] {
-                       if (body)
-                         body(values.data(), shape.data());
-                     });
+                     std::move(action));
 }
 
 int mtp_cuGraphInstantiateWithFlags(GraphExecHandle **exec, GraphHandle *graph,
@@ -483,9 +545,7 @@ int mtp_cuGraphLaunch(GraphExecHandle *exec, StreamHandle *stream) {
   }
   locked.done("cuGraphLaunch", driver::Success, numberOf(stream),
               numberOf(exec));
-  size_t call = locked.engine.record.calls.size() - 1;
-  int status = locked.engine.launch(numberOf(exec), numberOf(stream));
-  return locked.engine.record.calls[call].status = status;
+  return locked.correct(locked.engine.launch(numberOf(exec), numberOf(stream)));
 }
 int mtp_cuGraphDestroy(GraphHandle *graph) {
   Locked locked;
@@ -503,14 +563,10 @@ int mtp_cuGraphExecDestroy(GraphExecHandle *exec) {
                      numberOf(exec));
 }
 
-void mtpRecorderTouches(const Touched *ranges, size_t count) {
-  Locked locked;
-  std::vector<Range> reads, writes;
-  for (size_t i = 0; i < count; ++i)
-    if (ranges[i].bytes > 0)
-      (ranges[i].written ? writes : reads)
-          .push_back(rangeOf(ranges[i].begin, ranges[i].bytes));
-  locked.engine.touch(std::move(reads), std::move(writes));
+void mtp_touches(const Touched *ranges, size_t count) {
+  touchedByThread().assign(ranges, ranges + count);
 }
+
+const char *mtp_kernelFault() { return faultOfThread().c_str(); }
 
 } // extern "C"

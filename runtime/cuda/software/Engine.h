@@ -1,16 +1,22 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Engine.h - streams, events and graphs of the recorder --------------===//
+//===- Engine.h - streams, events and graphs on the CPU -------------------===//
 //
-// Every entry point holds the engine's lock. Work has a number that is never
-// used again; so have handles, which are these numbers cast to pointers.
+// Every entry point holds the engine's lock; work is done without it, so that
+// the ranks of a process, which all ask for the end of their streams, share
+// what there is to do. Work has a number that is never used again; so have
+// handles, which are these numbers cast to pointers.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_RUNTIME_CUDA_SOFTWARE_ENGINE_H
 #define MTP_RUNTIME_CUDA_SOFTWARE_ENGINE_H
 
+#include "runtime/cuda/api/DriverApi.h"
 #include "runtime/cuda/software/Recorder.h"
 
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,10 +24,12 @@
 #include <random>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace mtp::software {
 
+/// Throws RuntimeError or std::bad_alloc.
 using Action = std::function<void()>;
 
 /// Where the ranks of an NCCL communicator bring their parts. A part is one
@@ -46,18 +54,32 @@ struct Part {
 };
 struct Gathering {
   std::string id;
-  int ranks = 0;
-  /// By rank: the tasks of its parts, in the order in which they were given.
-  std::vector<std::vector<uint64_t>> given;
+  int ranks = 0, arrived = 0;
+  bool aborted = false;
+  std::atomic<bool> mismatched{false};
+  std::vector<size_t> given; ///< parts so far, by rank
+  /// By sequence: the task of each rank's part, 0 where none has been given.
+  std::map<size_t, std::vector<uint64_t>> rounds;
+};
+
+/// Why work can't be done.
+struct Failure {
+  int status = 0; ///< of the driver
+  std::string text;
 };
 
 /// Something to do, once. Work outside of graphs is the task of its number; the
 /// nodes of a launched graph get numbers from kFirstNodeTask on.
 struct Task {
-  std::vector<uint64_t> after; ///< tasks
-  Action action;               ///< null: only an order
-  std::shared_ptr<Part> part;  ///< of a collective
-  size_t sequence = 0;         ///< of the part at its rank
+  std::vector<uint64_t> after;            ///< tasks
+  std::vector<uint64_t> followers;        ///< tasks that are after it
+  size_t open = 0;                        ///< tasks in `after` that aren't done
+  std::shared_ptr<const Action> action;   ///< null: only an order
+  std::shared_ptr<Part> part;             ///< of a collective
+  size_t sequence = 0;                    ///< of the part at its rank
+  bool runs = false;                      ///< some thread does it now
+  std::shared_ptr<const Failure> failure; ///< it is never done
+  uint64_t seen = 0;                      ///< by which collection
 };
 constexpr uint64_t kFirstNodeTask = uint64_t(1) << 40;
 
@@ -65,7 +87,8 @@ constexpr uint64_t kFirstNodeTask = uint64_t(1) << 40;
 struct CapturedGraph {
   struct Node {
     uint64_t work;
-    Action action;
+    std::vector<uint64_t> after;
+    std::shared_ptr<const Action> action;
     std::shared_ptr<Part> part;
   };
   uint64_t number = 0, origin = 0, thread = 0;
@@ -84,11 +107,15 @@ struct StreamState {
 
 class Engine {
 public:
+  using Lock = std::unique_lock<std::mutex>;
   static Engine &get();
 
   std::mutex mutex;
   Settings settings;
+  /// Kept if MTP_CUDA_RECORD is set or a test has asked for it; work number n
+  /// is record.work[n - 1].
   Record record;
+  bool records = false;
   std::map<std::string, KernelBody> kernels;
   std::map<uint64_t, StreamState> streams;
   std::map<uint64_t, Front> events;
@@ -107,7 +134,7 @@ public:
     return capture && capture->number == firstCapture;
   }
   uint64_t newHandle() { return nextHandle++; }
-  /// Adds a call to the record; its index.
+  /// Adds a call to the record, if there is one; its index.
   size_t note(Call call);
   /// The graph that this thread captures, null if none.
   std::shared_ptr<CapturedGraph> captureOfThread();
@@ -120,33 +147,41 @@ public:
   int beginCapture(uint64_t stream);
   int endCapture(uint64_t stream, uint64_t &graph);
   int launch(uint64_t executable, uint64_t stream);
-  /// Does what the end of `stream`, or what was before an event, depends on;
-  /// true if all of it is done.
-  bool finish(const Front &front);
+  void destroyStream(uint64_t stream);
+  /// For a while, does what the end of `stream`, or what was before an event,
+  /// depends on. Success if all of it is done, NotReady, or the status of work
+  /// that failed, whose text is then faultOfThread().
+  int finish(Lock &lock, const Front &front);
+  /// No part that was given, or will be, is done.
+  void abort(Gathering &gathering);
 
-  void touch(std::vector<Range> reads, std::vector<Range> writes);
-  /// Moves what this thread's next launch touches to `work`.
-  void takeTouched(Work &work);
   void reset(const Settings &given);
 
 private:
-  void collect(uint64_t task, std::set<uint64_t> &wanted) const;
-  bool isReady(const Task &task) const;
+  Engine();
+  std::vector<uint64_t> collect(const std::set<uint64_t> &works);
   /// The tasks of all ranks of the collective of `task`; empty if one is
   /// missing.
   std::vector<uint64_t> partners(const Task &task) const;
-  void execute(uint64_t number);
-  void erase(uint64_t number);
+  bool isReady(const Task &task) const;
+  /// All of a collective, or one task. Gives the tasks that became ready.
+  std::vector<uint64_t> execute(Lock &lock, uint64_t number);
   void addTask(uint64_t number, Task task);
 
-  std::map<uint64_t, Task> tasks; ///< that aren't done
+  std::unordered_map<uint64_t, Task> tasks; ///< that aren't done
+  std::condition_variable changed;          ///< some of them are, or failed
+  uint64_t works = 0, collections = 0;
   uint64_t nextHandle = 0x1000, nextNodeTask = kFirstNodeTask;
   std::mt19937_64 random;
-  std::map<uint64_t, std::pair<std::vector<Range>, std::vector<Range>>>
-      touched; ///< by thread
 };
 
 uint64_t threadNumber();
+/// What the next launch or product of this thread touches.
+std::vector<mtp::cuda::Touched> &touchedByThread();
+/// Moves it to `work`.
+void takeTouched(Work &work);
+/// Of the failed work that this thread asked for last.
+const std::string &faultOfThread();
 /// Of NCCL: the collective that a planted fault holds back.
 void forgetHeld();
 

@@ -27,10 +27,8 @@ struct NcclHandle {
 
 namespace {
 
-/// By id: the ranks that have come.
-std::map<std::string, std::shared_ptr<Gathering>> gatherings;
-std::map<Gathering *, int> arrived;
-std::map<Gathering *, bool> mismatched;
+/// By id; gone with their last communicator.
+std::map<std::string, std::weak_ptr<Gathering>> gatherings;
 
 struct Group {
   int depth = 0;
@@ -88,7 +86,7 @@ int give(const char *name, NcclHandle *comm, StreamHandle *stream,
   part->run = [compute](const std::vector<const Part *> &parts) {
     for (const Part *other : parts)
       if (other->what != parts[0]->what) {
-        mismatched[parts[0]->gathering.get()] = true;
+        parts[0]->gathering->mismatched = true;
         return;
       }
     compute(parts);
@@ -157,7 +155,7 @@ void transfer(const std::vector<const Part *> &parts) {
       std::pair<int, int> pair{t.peer, part->rank};
       size_t at = taken[pair]++;
       if (at >= sent[pair].size() || sent[pair][at].size() != t.bytes) {
-        mismatched[part->gathering.get()] = true;
+        part->gathering->mismatched = true;
         return;
       }
       if (t.bytes > 0)
@@ -203,18 +201,18 @@ int mtp_ncclCommInitRankConfig(NcclHandle **comm, int ranks, NcclId id,
     return nccl::InvalidArgument;
   Engine &engine = Engine::get();
   std::lock_guard lock(engine.mutex);
-  auto &gathering = gatherings[id.bytes];
+  std::shared_ptr<Gathering> gathering = gatherings[id.bytes].lock();
   if (!gathering) {
     gathering = std::make_shared<Gathering>();
     gathering->id = id.bytes;
     gathering->ranks = ranks;
     gathering->given.resize(static_cast<size_t>(ranks));
-    arrived[gathering.get()] = 0;
-    mismatched[gathering.get()] = false;
+    std::erase_if(gatherings, [](auto &one) { return one.second.expired(); });
+    gatherings[id.bytes] = gathering;
   }
   if (gathering->ranks != ranks || rank < 0 || rank >= ranks)
     return nccl::InvalidArgument;
-  ++arrived[gathering.get()];
+  ++gathering->arrived;
   *comm = new NcclHandle{gathering, rank, 0};
   ++engine.otherHandles;
   note("ncclCommInitRankConfig", *comm, nullptr, gathering->id);
@@ -224,8 +222,8 @@ int mtp_ncclCommGetAsyncError(NcclHandle *comm, int *status) {
   Engine &engine = Engine::get();
   std::lock_guard lock(engine.mutex);
   Gathering *gathering = comm->gathering.get();
-  *status = arrived[gathering] < gathering->ranks ? nccl::InProgress
-            : mismatched[gathering]               ? nccl::InvalidUsage
+  *status = gathering->arrived < gathering->ranks ? nccl::InProgress
+            : gathering->mismatched               ? nccl::InvalidUsage
                                                   : nccl::Success;
   return nccl::Success;
 }
@@ -247,6 +245,7 @@ int mtp_ncclCommAbort(NcclHandle *comm) {
   Engine &engine = Engine::get();
   std::lock_guard lock(engine.mutex);
   note("ncclCommAbort", comm);
+  engine.abort(*comm->gathering);
   --engine.otherHandles;
   delete comm;
   return nccl::Success;

@@ -33,6 +33,7 @@ struct Settings {
   int initStatus = 0;                       ///< of cuInit
   uint64_t seed = 1;                        ///< of the order of execution
   uint64_t memoryBytes = uint64_t(1) << 34; ///< of a device
+  int products = 2; ///< ways that cuBLASLt names to compute a product
   /// A fault to plant: "drop-wait" ignores a wait for an event in a capture,
   /// "allocate" takes memory at a launch in a capture, "free" gives the largest
   /// allocation back at the launch of a graph, "swap" exchanges a captured
