@@ -27,9 +27,14 @@
 //   }]}
 //
 // `granule`: no access of that memory is narrower. `memory` is "parameter",
-// "array" or "any" (a pointer that came from memory). `kind` is load, store,
-// atomic, barrier, shuffle (mode xor, up, down, idx), vote (any, all, uni,
-// ballot).
+// "array" or "any" (a pointer that came from memory). `kind` is one of
+//
+//   load, store, atomic, barrier
+//   shuffle    mode xor, up, down, idx
+//   vote       mode any, all, uni, ballot
+//   mma        mode "<type> <k>": m16n8k<k> of f16, bf16 or tf32, sums in f32
+//   ldmatrix   mode "<matrices> <row|col>": col is transposed
+//   copy, commit, wait    asynchronous copies to shared memory
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_EMULATOR_ABI_H
@@ -55,7 +60,15 @@ typedef struct MtpEmulatedThread {
   /// thread gives, and what it gets, by kind of the site:
   ///   shuffle: u64 value, i64 offset, i64 width -> u64 value, i64 valid
   ///   vote:    u64 value, i64 mask -> u64 result
+  ///   mma:     the registers of A, of B, of C, each a u64 -> four of D
+  ///   ldmatrix: u64 address -> a u64 for each matrix
   void (*warp)(struct MtpEmulatedThread *thread, int64_t site, void *operands);
+  /// Asynchronous copies of this thread. `operands`, by kind of the site:
+  ///   copy:    u64 destination, u64 source, i64 bytes to read (those of the
+  ///            site that are left become zero), i64 site of the reading
+  ///   commit:  none
+  ///   wait:    i64 groups that may still be under way
+  void (*async)(struct MtpEmulatedThread *thread, int64_t site, void *operands);
 } MtpEmulatedThread;
 
 #ifdef __cplusplus

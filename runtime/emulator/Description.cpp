@@ -3,6 +3,7 @@
 #include "runtime/emulator/Description.h"
 #include "runtime/support/Error.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 using namespace mtp;
@@ -12,26 +13,25 @@ using nlohmann::json;
 namespace {
 
 Site parseSite(const json &from) {
+  using Kind = Site::Kind;
+  static const std::map<std::string, Kind> kinds = {
+      {"load", Kind::Load},     {"store", Kind::Store},
+      {"atomic", Kind::Atomic}, {"barrier", Kind::Barrier},
+      {"copy", Kind::Copy},     {"commit", Kind::Commit},
+      {"wait", Kind::Wait}};
   Site site;
   auto kind = from.at("kind").get<std::string>();
-  if (kind == "load")
-    site.kind = Site::Kind::Load;
-  else if (kind == "store")
-    site.kind = Site::Kind::Store;
-  else if (kind == "atomic")
-    site.kind = Site::Kind::Atomic;
-  else if (kind == "barrier")
-    site.kind = Site::Kind::Barrier;
-  else
-    site.kind = Site::Kind::Warp;
-  site.operation = kind;
+  auto it = kinds.find(kind);
+  site.kind = it == kinds.end() ? Kind::Warp : it->second;
+  if (site.kind == Kind::Warp)
+    site.operation =
+        parseWarpOperation(kind, from.at("mode").get<std::string>());
   auto memory = from.at("memory").get<std::string>();
   site.memory = memory == "parameter" ? Site::Memory::Parameter
                 : memory == "array"   ? Site::Memory::Array
                                       : Site::Memory::Any;
   from.at("index").get_to(site.index);
   from.at("bytes").get_to(site.bytes);
-  from.at("mode").get_to(site.mode);
   from.at("where").get_to(site.where);
   return site;
 }
@@ -70,8 +70,9 @@ KernelDescription parseKernel(const json &from) {
         (site.memory != Site::Memory::Any &&
          (site.index < 0 || static_cast<size_t>(site.index) >= bound)))
       throw std::invalid_argument("a site of " + kernel.symbol);
-    kernel.meets |=
-        site.kind == Site::Kind::Barrier || site.kind == Site::Kind::Warp;
+    kernel.meets |= site.kind != Site::Kind::Load &&
+                    site.kind != Site::Kind::Store &&
+                    site.kind != Site::Kind::Atomic;
     kernel.sites.push_back(std::move(site));
   }
   return kernel;

@@ -8,6 +8,8 @@
 #ifndef MTP_RUNTIME_EMULATOR_DESCRIPTION_H
 #define MTP_RUNTIME_EMULATOR_DESCRIPTION_H
 
+#include "runtime/emulator/WarpOperation.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,15 +18,14 @@ namespace mtp::emulator {
 
 /// An operation of a kernel that calls the emulator.
 struct Site {
-  enum class Kind { Load, Store, Atomic, Barrier, Warp };
+  enum class Kind { Load, Store, Atomic, Barrier, Warp, Copy, Commit, Wait };
   enum class Memory { Parameter, Array, Any };
   Kind kind = Kind::Load;
   Memory memory = Memory::Any;
   int64_t index = 0; ///< of the parameter or the array
   int64_t bytes = 0;
-  std::string operation; ///< of a warp: "shuffle"
-  std::string mode;      ///< of a shuffle: "xor", ...
-  std::string where;     ///< for people
+  WarpOperation operation; ///< of a warp
+  std::string where;       ///< for people
 };
 
 struct KernelParameter {
@@ -45,7 +46,8 @@ struct KernelDescription {
   std::vector<SharedArray> arrays;
   int64_t sharedBytes = 0;
   std::vector<Site> sites;
-  bool meets = false; ///< has a barrier or an operation of a warp
+  /// Each thread needs a fiber: it meets others, or has copies under way.
+  bool meets = false;
 };
 
 /// Throws RuntimeError on a text that is not as EmulatorAbi.h says.

@@ -38,7 +38,7 @@ struct Launch {
   std::array<int64_t, 3> grid{1, 1, 1}, block{1, 1, 1}; ///< x, y, z
   /// Bytes from the address that a parameter is, as the launcher knows them; -1
   /// or left out: it doesn't. The kernel's own bound holds, too.
-  std::vector<int64_t> extents = {};
+  std::vector<int64_t> extents{};
 };
 
 /// The emulated kernels of an artifact, loaded. Launches of several threads of

@@ -5,22 +5,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <numeric>
 
 using namespace mtp;
 using namespace mtp::emulator;
-
-static constexpr uint32_t kWarp = 32;
-
-namespace {
-/// Of a shuffle: value, offset, width -> value, valid. Of a vote: value, mask
-/// -> result.
-struct WarpOperands {
-  uint64_t value;
-  int64_t second, third;
-};
-} // namespace
 
 /// Of a fiber. A kernel keeps some hundred bytes there; sanitized code of the
 /// emulator needs more.
@@ -37,6 +25,7 @@ Machine::Thread::Thread(Machine &machine, uint32_t number)
   MtpEmulatedThread::access = &Machine::access;
   MtpEmulatedThread::barrier = &Machine::barrier;
   MtpEmulatedThread::warp = &Machine::warp;
+  MtpEmulatedThread::async = &Machine::async;
 }
 
 /// Runs one thread of each block; all of a block one after the other, if they
@@ -52,6 +41,8 @@ void Machine::body(void *argument) {
   while (true) {
     if (machine.kernel->meets) {
       run();
+      if (!thread.copies.empty())
+        machine.failIn(thread, Trouble::LeftCopy, thread.copies.front().site);
     } else {
       for (uint32_t number = 0; number < machine.count; ++number) {
         machine.number(thread, number);
@@ -77,80 +68,111 @@ void Machine::stop(Thread &thread, State state, int64_t site) {
   thread.fiber.yield();
 }
 
-void Machine::failIn(Thread &thread, const Failure &what) {
-  failure = what;
-  stop(thread, State::Failed, what.site);
+void Machine::failIn(Thread &thread) {
+  stop(thread, State::Failed, failure.site);
   std::abort(); // nobody resumes it
+}
+
+void Machine::failIn(Thread &thread, Trouble trouble, int64_t site) {
+  failure.trouble = trouble;
+  failure.thread = thread.number;
+  failure.site = site;
+  failIn(thread);
 }
 
 //===----------------------------------------------------------------------===//
 // What kernels call
 //===----------------------------------------------------------------------===//
 
-void Machine::watch(Thread &thread, const Site &site, int64_t number,
-                    Shadow &shadow, int64_t offset) {
-  if (site.kind == Site::Kind::Atomic)
-    return;
+bool Machine::watch(const Thread &thread, int64_t site, Shadow &shadow,
+                    int64_t offset, int64_t bytes, Use use) {
+  if (use == Use::Atomic)
+    return true;
   Moment now{phase, firstPhase, thread.number};
-  Conflict conflict = site.kind == Site::Kind::Load
-                          ? shadow.read(offset, site.bytes, now)
-                          : shadow.write(offset, site.bytes, now);
+  Conflict conflict = use == Use::Read ? shadow.read(offset, bytes, now)
+                      : use == Use::Write
+                          ? shadow.write(offset, bytes, now)
+                          : shadow.beginCopy(offset, bytes, now);
   if (conflict == Conflict::None)
-    return;
-  Failure what;
-  what.trouble = Trouble::Conflict;
-  what.conflict = conflict;
-  what.thread = thread.number;
-  what.other = shadow.otherThread();
-  what.otherBlock = shadow.otherBlock();
-  what.site = number;
-  what.offset = offset;
-  failIn(thread, what);
+    return true;
+  failure.trouble = Trouble::Conflict;
+  failure.conflict = conflict;
+  failure.thread = thread.number;
+  failure.other = shadow.otherThread();
+  failure.otherBlock = shadow.otherBlock();
+  failure.site = site;
+  failure.offset = offset;
+  failure.bytes = bytes;
+  return false;
+}
+
+const SharedArray *Machine::arrayAt(const char *at) const {
+  int64_t offset = at - shared.data();
+  for (const SharedArray &array : kernel->arrays)
+    if (offset >= array.begin && offset < array.begin + array.bytes)
+      return &array;
+  return nullptr;
+}
+
+bool Machine::isAligned(const Thread &thread, int64_t number, const char *at) {
+  const Site &site = kernel->sites[static_cast<size_t>(number)];
+  if (reinterpret_cast<uintptr_t>(at) % static_cast<size_t>(site.bytes) == 0)
+    return true;
+  failure.trouble = Trouble::Misaligned;
+  failure.thread = thread.number;
+  failure.site = number;
+  return false;
+}
+
+bool Machine::inspect(const Thread &thread, int64_t number, const char *at,
+                      int64_t bytes, Use use) {
+  const Site &site = kernel->sites[static_cast<size_t>(number)];
+  auto refuse = [&](int64_t offset, int64_t extent) {
+    failure.trouble = Trouble::Outside;
+    failure.thread = thread.number;
+    failure.site = number;
+    failure.offset = offset;
+    failure.bytes = bytes;
+    failure.extent = extent;
+    return false;
+  };
+  auto inArray = [&](const SharedArray &array) {
+    int64_t offset = at - (shared.data() + array.begin);
+    if (offset < 0 || offset > array.bytes - bytes)
+      return refuse(offset, array.bytes);
+    auto index = static_cast<size_t>(&array - kernel->arrays.data());
+    return watch(thread, number, arrays[index], offset, bytes, use);
+  };
+  if (site.memory == Site::Memory::Array)
+    return inArray(kernel->arrays[static_cast<size_t>(site.index)]);
+  if (site.memory == Site::Memory::Parameter) {
+    const Region &region = regions[static_cast<size_t>(site.index)];
+    int64_t offset = at - region.base;
+    if (region.bytes >= 0 && (offset < 0 || offset > region.bytes - bytes))
+      return refuse(offset, region.bytes);
+    return !region.shadow || watch(thread, number, *region.shadow,
+                                   offset + region.offset, bytes, use);
+  }
+  for (const Region &region : regions)
+    if (region.shadow && at >= region.base &&
+        at - region.base <= region.bytes - bytes)
+      return watch(thread, number, *region.shadow,
+                   at - region.base + region.offset, bytes, use);
+  const SharedArray *array = arrayAt(at);
+  return !array || inArray(*array);
 }
 
 void Machine::access(MtpEmulatedThread *self, int64_t number, void *address) {
   auto &thread = static_cast<Thread &>(*self);
   Machine &machine = thread.machine;
   const Site &site = machine.kernel->sites[static_cast<size_t>(number)];
-  auto *at = static_cast<char *>(address);
-  Failure what;
-  what.thread = thread.number;
-  what.site = number;
-  if (reinterpret_cast<uintptr_t>(at) % static_cast<size_t>(site.bytes) != 0) {
-    what.trouble = Trouble::Misaligned;
-    machine.failIn(thread, what);
-  }
-  auto outside = [&](int64_t offset, int64_t extent) {
-    what.trouble = Trouble::Outside;
-    what.offset = offset;
-    what.extent = extent;
-    machine.failIn(thread, what);
-  };
-  if (site.memory == Site::Memory::Array) {
-    auto index = static_cast<size_t>(site.index);
-    const SharedArray &array = machine.kernel->arrays[index];
-    int64_t offset = at - (machine.shared.data() + array.begin);
-    if (offset < 0 || offset > array.bytes - site.bytes)
-      outside(offset, array.bytes);
-    machine.watch(thread, site, number, machine.arrays[index], offset);
-    return;
-  }
-  if (site.memory == Site::Memory::Parameter) {
-    const Region &region = machine.regions[static_cast<size_t>(site.index)];
-    int64_t offset = at - region.base;
-    bool isKnown = region.bytes >= 0;
-    if (isKnown && (offset < 0 || offset > region.bytes - site.bytes))
-      outside(offset, region.bytes);
-    if (region.shadow)
-      machine.watch(thread, site, number, *region.shadow,
-                    offset + region.offset);
-    return;
-  }
-  for (const Region &region : machine.regions)
-    if (region.shadow && at >= region.base &&
-        at - region.base <= region.bytes - site.bytes)
-      return machine.watch(thread, site, number, *region.shadow,
-                           at - region.base + region.offset);
+  Use use = site.kind == Site::Kind::Load    ? Use::Read
+            : site.kind == Site::Kind::Store ? Use::Write
+                                             : Use::Atomic;
+  auto *at = static_cast<const char *>(address);
+  if (!machine.isAligned(thread, number, at) ||
+      !machine.inspect(thread, number, at, site.bytes, use))
+    machine.failIn(thread);
 }
 
 void Machine::barrier(MtpEmulatedThread *self, int64_t site) {
@@ -160,7 +182,7 @@ void Machine::barrier(MtpEmulatedThread *self, int64_t site) {
 
 void Machine::warp(MtpEmulatedThread *self, int64_t site, void *operands) {
   auto &thread = static_cast<Thread &>(*self);
-  thread.operands = operands;
+  thread.operands = static_cast<uint64_t *>(operands);
   thread.machine.stop(thread, State::AtWarp, site);
 }
 
@@ -173,52 +195,47 @@ void Machine::check() const {
     fail(exits::Internal, "emulator", describe(failure));
 }
 
-/// CUDA's shfl.sync.
-static void shuffle(WarpOperands &own, uint32_t lane, const std::string &mode,
-                    const std::array<uint64_t, kWarp> &values) {
-  int64_t from = mode == "xor"    ? int64_t(lane) ^ own.second
-                 : mode == "up"   ? int64_t(lane) - own.second
-                 : mode == "down" ? int64_t(lane) + own.second
-                                  : own.second;
-  bool valid = from >= 0 && from < int64_t(kWarp);
-  own.value = values[valid ? static_cast<uint32_t>(from) : lane];
-  own.second = valid;
-}
-
-/// CUDA's vote.sync.
-static void vote(WarpOperands &own, const std::string &mode, uint32_t votes) {
-  own.value = mode == "ballot" ? votes
-              : mode == "any"  ? votes != 0
-              : mode == "all"  ? votes == ~0u
-                               : votes == 0 || votes == ~0u;
+/// Each lane reads what it gets.
+bool Machine::inspectMatrices(uint32_t first, const MatrixLoad &load) {
+  int64_t site = threads[first]->site;
+  auto row = [&](int64_t number) {
+    return reinterpret_cast<const char *>(
+        threads[first + static_cast<uint32_t>(number)]->operands[0]);
+  };
+  for (int64_t i = 0; i < 8 * load.count; ++i)
+    if (!isAligned(*threads[first + static_cast<uint32_t>(i)], site, row(i)))
+      return false;
+  for (uint32_t lane = 0; lane < kWarp; ++lane)
+    for (int64_t matrix = 0; matrix < load.count; ++matrix) {
+      int64_t g = lane / 4, t = 2 * (lane % 4);
+      auto reads = [&](int64_t number, int64_t column, int64_t bytes) {
+        return inspect(*threads[first + lane], site,
+                       row(8 * matrix + number) + 2 * column, bytes, Use::Read);
+      };
+      if (load.transposed ? !reads(t, g, 2) || !reads(t + 1, g, 2)
+                          : !reads(g, t, 4))
+        return false;
+    }
+  return true;
 }
 
 /// All lanes are at one operation.
 void Machine::meetInWarp(uint32_t first) {
-  const Site &site = kernel->sites[static_cast<size_t>(threads[first]->site)];
-  bool isShuffle = site.operation == "shuffle";
-  std::array<uint64_t, kWarp> values;
-  uint32_t votes = 0;
-  auto operands = [&](uint32_t lane) -> WarpOperands & {
-    return *static_cast<WarpOperands *>(threads[first + lane]->operands);
-  };
-  for (uint32_t lane = 0; lane < kWarp; ++lane) {
-    values[lane] = operands(lane).value;
-    votes |= uint32_t(values[lane] != 0) << lane;
-    bool isWhole = isShuffle ? operands(lane).third == kWarp
-                             : operands(lane).second == 0xffffffff;
-    if (!isWhole) {
-      failure.trouble = Trouble::PartOfWarp;
-      failure.thread = first + lane;
-      failure.site = threads[first]->site;
+  int64_t site = threads[first]->site;
+  const WarpOperation &operation =
+      kernel->sites[static_cast<size_t>(site)].operation;
+  if (auto *load = std::get_if<MatrixLoad>(&operation))
+    if (!inspectMatrices(first, *load))
       return;
-    }
-  }
+  Lanes lanes;
   for (uint32_t lane = 0; lane < kWarp; ++lane)
-    if (isShuffle)
-      shuffle(operands(lane), lane, site.mode, values);
-    else
-      vote(operands(lane), site.mode, votes);
+    lanes[lane] = threads[first + lane]->operands;
+  int refused = perform(operation, lanes);
+  if (refused < 0)
+    return;
+  failure.trouble = Trouble::PartOfWarp;
+  failure.thread = first + static_cast<uint32_t>(refused);
+  failure.site = site;
 }
 
 /// Runs a warp until all of its threads wait at a barrier or are done.
@@ -296,6 +313,8 @@ void Machine::runBlock() {
   for (uint32_t i = 0; i < used; ++i) {
     std::copy(block.begin(), block.end(), threads[i]->block);
     threads[i]->state = State::Ready;
+    threads[i]->copies.clear();
+    threads[i]->groups = 0;
   }
   if (!kernel->meets) {
     threads[0]->fiber.resume();

@@ -27,7 +27,7 @@ std::string Machine::describe(const Failure &what) const {
                        : site.memory == Site::Memory::Array
                            ? "shared array " + std::to_string(site.index)
                            : "memory";
-  std::string bytes = std::to_string(site.bytes) + " bytes at offset " +
+  std::string bytes = std::to_string(what.bytes) + " bytes at offset " +
                       std::to_string(what.offset) + " of " + memory;
   std::string other =
       threadName(what.other) + (what.otherBlock ? " of another block" : "");
@@ -52,6 +52,12 @@ std::string Machine::describe(const Failure &what) const {
     case Conflict::ReadAfterWrite:
       return text + bytes + " are read, and " + other +
              " wrote there with no barrier between";
+    case Conflict::ReadOfCopy:
+    case Conflict::WriteOfCopy:
+      return text + bytes +
+             (what.conflict == Conflict::ReadOfCopy ? " are read"
+                                                    : " are written") +
+             " while an asynchronous copy to there has not been waited for";
     case Conflict::WriteAfterRead:
       return text + bytes + " are written, and " + other +
              " read there with no barrier between";
@@ -63,6 +69,12 @@ std::string Machine::describe(const Failure &what) const {
   case Trouble::LeftWarp:
     return text + "the thread is at " + place(what.otherSite) + " while " +
            other + " waits for its whole warp";
+  case Trouble::NotShared:
+    return text + "the copy is not to an array of shared memory";
+  case Trouble::LeftCopy:
+    return text + "the thread ends and has not waited for this copy";
+  case Trouble::SourceChanged:
+    return text + "what the copy reads changed before it was waited for";
   case Trouble::PartOfWarp:
     return text + "operations of a part of a warp are not emulated";
   }

@@ -25,6 +25,8 @@ Conflict Shadow::read(int64_t offset, int64_t bytes, Moment now) {
     Stamp written = cell.written;
     if (isShared && (written.empty() || written.phase() < now.first))
       return Conflict::Uninitialised;
+    if (written.thread() == Stamp::kCopy)
+      return conflict(Conflict::ReadOfCopy, written, now);
     if (!written.empty() &&
         (written.phase() < now.first ||
          (written.phase() == now.phase && written.thread() != now.thread)))
@@ -49,6 +51,8 @@ Conflict Shadow::write(int64_t offset, int64_t bytes, Moment now) {
     Stamp written = cell.written, readBy = cell.readBy;
     // Another block's array in shared memory is another array.
     bool isOld = isShared && written.phase() < now.first;
+    if (!isOld && written.thread() == Stamp::kCopy)
+      return conflict(Conflict::WriteOfCopy, written, now);
     if (!written.empty() && !isOld &&
         (written.phase() < now.first ||
          (written.phase() == now.phase && written.thread() != now.thread)))
@@ -61,4 +65,21 @@ Conflict Shadow::write(int64_t offset, int64_t bytes, Moment now) {
     cell.written.set(now.thread, now.phase);
   }
   return Conflict::None;
+}
+
+void Shadow::stamp(int64_t offset, int64_t bytes, uint32_t thread, Moment now) {
+  for (int64_t at = offset / granule, end = (offset + bytes - 1) / granule;
+       at <= end; ++at)
+    cells[static_cast<size_t>(at)].written.set(thread, now.phase);
+}
+
+Conflict Shadow::beginCopy(int64_t offset, int64_t bytes, Moment now) {
+  Conflict found = write(offset, bytes, now);
+  if (found == Conflict::None)
+    stamp(offset, bytes, Stamp::kCopy, now);
+  return found;
+}
+
+void Shadow::endCopy(int64_t offset, int64_t bytes, Moment now) {
+  stamp(offset, bytes, now.thread, now);
 }

@@ -13,7 +13,9 @@
 //   same block, phase p       no
 //   another block             no
 //
-// Two accesses that are not ordered, one of which writes, are a race.
+// Two accesses that are not ordered, one of which writes, are a race. What an
+// asynchronous copy writes may not be touched from the copy's begin until its
+// thread has waited for it; the write belongs to the moment after that.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_RUNTIME_EMULATOR_SHADOW_H
@@ -41,6 +43,8 @@ public:
   static constexpr uint32_t kPhases = 1u << 20;
   /// Thread number of "several threads in this phase".
   static constexpr uint32_t kSeveral = kMaxThreads;
+  /// Thread number of a write that an asynchronous copy has begun.
+  static constexpr uint32_t kCopy = kMaxThreads + 1;
 
   bool empty() const { return bits == 0; }
   uint32_t phase() const { return bits & (kPhases - 1); }
@@ -59,7 +63,9 @@ enum class Conflict {
   Uninitialised, ///< read before any thread of the block wrote
   WriteWrite,
   ReadAfterWrite, ///< another thread wrote, nothing is between
-  WriteAfterRead
+  WriteAfterRead,
+  ReadOfCopy, ///< that nobody has waited for
+  WriteOfCopy
 };
 
 /// Cells of one stretch of memory.
@@ -72,6 +78,10 @@ public:
   /// Notes an access of [offset, offset + bytes), which lies inside.
   Conflict read(int64_t offset, int64_t bytes, Moment now);
   Conflict write(int64_t offset, int64_t bytes, Moment now);
+  /// The same for what an asynchronous copy will write, until endCopy: all
+  /// other accesses are conflicts.
+  Conflict beginCopy(int64_t offset, int64_t bytes, Moment now);
+  void endCopy(int64_t offset, int64_t bytes, Moment now);
   /// Forgets everything.
   void clear();
 
@@ -84,6 +94,7 @@ private:
     Stamp written, readBy;
   };
   Conflict conflict(Conflict kind, Stamp with, Moment now);
+  void stamp(int64_t offset, int64_t bytes, uint32_t thread, Moment now);
 
   int64_t granule = 1;
   bool isShared = false;

@@ -6,7 +6,9 @@
 // itself becomes a call of the emulator (runtime/abi/EmulatorAbi.h):
 //
 //   gpu.thread_id, block_id, block_dim, grid_dim   fields of the thread
-//   gpu.barrier, gpu.shuffle                       thread->barrier, ->warp
+//   gpu.barrier                                    thread->barrier
+//   gpu.shuffle, nvvm.vote, mma.sync, ldmatrix     thread->warp
+//   nvvm.cp.async.*                                thread->async
 //   llvm.load, llvm.store, llvm.atomicrmw          thread->access before it
 //   arrays in shared memory                        parts of thread->shared
 //   functions without an instruction               thread->math

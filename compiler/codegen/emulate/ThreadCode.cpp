@@ -59,27 +59,39 @@ void ThreadCode::barrier(int64_t site) {
        {function.getArgument(0), number(site)});
 }
 
-SmallVector<Value> ThreadCode::warp(int64_t site, ValueRange operands) {
-  Type i64 = builder.getI64Type();
+/// Memory of the thread that has the operands.
+Value ThreadCode::keep(ValueRange operands) {
   Value memory;
   {
     // In the entry: a loop must not take stack again and again.
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(&function.getBody().front());
     memory = LLVM::AllocaOp::create(
-        builder, loc, LLVM::LLVMPointerType::get(builder.getContext()), i64,
-        number(static_cast<int64_t>(operands.size())));
+        builder, loc, LLVM::LLVMPointerType::get(builder.getContext()),
+        builder.getI64Type(), number(static_cast<int64_t>(operands.size())));
   }
   for (auto [i, operand] : llvm::enumerate(operands))
     LLVM::StoreOp::create(builder, loc, operand,
                           at(memory, 8 * static_cast<int64_t>(i)));
+  return memory;
+}
+
+SmallVector<Value> ThreadCode::warp(int64_t site, ValueRange operands) {
+  Value memory = keep(operands);
   call(offsetof(MtpEmulatedThread, warp),
        {function.getArgument(0), number(site), memory});
   SmallVector<Value> results;
   for (size_t i = 0; i < operands.size(); ++i)
-    results.push_back(LLVM::LoadOp::create(
-        builder, loc, i64, at(memory, 8 * static_cast<int64_t>(i))));
+    results.push_back(
+        LLVM::LoadOp::create(builder, loc, builder.getI64Type(),
+                             at(memory, 8 * static_cast<int64_t>(i))));
   return results;
+}
+
+void ThreadCode::async(int64_t site, ValueRange operands) {
+  Value memory = keep(operands);
+  call(offsetof(MtpEmulatedThread, async),
+       {function.getArgument(0), number(site), memory});
 }
 
 Value ThreadCode::callMath(int index, Type type, ValueRange operands) {
@@ -105,25 +117,69 @@ Value ThreadCode::widen(Value integer) {
   return arith::ExtUIOp::create(builder, loc, i64, integer);
 }
 
+static IntegerType integerOf(Type type) {
+  int64_t width = 0;
+  if (auto vector = dyn_cast<VectorType>(type))
+    width = vector.getNumElements() * vector.getElementTypeBitWidth();
+  else
+    width = type.getIntOrFloatBitWidth();
+  return IntegerType::get(type.getContext(), static_cast<unsigned>(width));
+}
+
 Value ThreadCode::toBits(Value value) {
-  Type type = value.getType();
-  if (isa<FloatType>(type))
-    value = arith::BitcastOp::create(
-        builder, loc, builder.getIntegerType(type.getIntOrFloatBitWidth()),
-        value);
+  Type type = value.getType(), integer = integerOf(type);
+  if (type != integer)
+    value = LLVM::BitcastOp::create(builder, loc, integer, value);
   return widen(value);
 }
 
 Value ThreadCode::fromBits(Value bits, Type type) {
-  unsigned width = type.getIntOrFloatBitWidth();
-  if (width < 64)
-    bits = arith::TruncIOp::create(builder, loc, builder.getIntegerType(width),
-                                   bits);
-  if (isa<FloatType>(type))
-    bits = arith::BitcastOp::create(builder, loc, type, bits);
+  IntegerType integer = integerOf(type);
+  if (integer.getWidth() < 64)
+    bits = arith::TruncIOp::create(builder, loc, integer, bits);
+  if (type != integer)
+    bits = LLVM::BitcastOp::create(builder, loc, type, bits);
   return bits;
 }
 
 Value ThreadCode::isSet(Value bits) {
   return fromBits(bits, builder.getI1Type());
+}
+
+Value ThreadCode::structOf(ValueRange bits, Type type) {
+  Value all = LLVM::PoisonOp::create(builder, loc, type);
+  for (auto [i, field] :
+       llvm::enumerate(cast<LLVM::LLVMStructType>(type).getBody()))
+    all = LLVM::InsertValueOp::create(builder, loc, all,
+                                      fromBits(bits[i], field), i);
+  return all;
+}
+
+Value ThreadCode::addressBits(Value pointer) {
+  return LLVM::PtrToIntOp::create(builder, loc, builder.getI64Type(), pointer);
+}
+
+Value ThreadCode::word(int64_t value) {
+  return arith::ConstantIntOp::create(builder, loc, builder.getI32Type(),
+                                      value);
+}
+
+Value ThreadCode::roundToTf32(Value number) {
+  using Predicate = arith::CmpIPredicate;
+  Value bits =
+      LLVM::BitcastOp::create(builder, loc, builder.getI32Type(), number);
+  auto both = [&](Value a, int64_t b) -> Value {
+    return arith::AndIOp::create(builder, loc, a, word(b));
+  };
+  Value magnitude = both(bits, 0x7fffffff);
+  // Half of the last bit that stays: a carry into the exponent is right.
+  Value rounded =
+      both(arith::AddIOp::create(builder, loc, bits, word(0x1000)), -0x2000);
+  Value isFinite = arith::CmpIOp::create(builder, loc, Predicate::ult,
+                                         magnitude, word(0x7f800000));
+  Value isNan = arith::CmpIOp::create(builder, loc, Predicate::ugt, magnitude,
+                                      word(0x7f800000));
+  Value special =
+      arith::SelectOp::create(builder, loc, isNan, word(0x7fffffff), bits);
+  return arith::SelectOp::create(builder, loc, isFinite, rounded, special);
 }

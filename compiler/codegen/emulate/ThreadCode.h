@@ -27,15 +27,26 @@ public:
   void barrier(int64_t site);
   /// Gives i64 operands, returns as many results.
   llvm::SmallVector<mlir::Value> warp(int64_t site, mlir::ValueRange operands);
+  /// Of asynchronous copies; gives i64 operands.
+  void async(int64_t site, mlir::ValueRange operands);
   /// Function `index` of MtpMath, counted in double precision.
   mlir::Value callMath(int index, mlir::Type type, mlir::ValueRange operands);
 
   mlir::Value widen(mlir::Value integer); ///< without sign, to i64
-  mlir::Value toBits(mlir::Value value);  ///< of any number, as i64
+  /// Of a number, or a vector of at most 64 bits, as i64.
+  mlir::Value toBits(mlir::Value value);
   mlir::Value fromBits(mlir::Value bits, mlir::Type type);
   mlir::Value isSet(mlir::Value bits);
+  /// Of the first results of warp().
+  mlir::Value structOf(mlir::ValueRange bits, mlir::Type type);
+  mlir::Value addressBits(mlir::Value pointer); ///< as i64
+  /// cvt.rna.tf32.f32: an f32 to its first 10 bits of fraction, ties away from
+  /// zero, as i32; a NaN becomes 0x7fffffff.
+  mlir::Value roundToTf32(mlir::Value number);
 
 private:
+  mlir::Value word(int64_t value); ///< i32
+  mlir::Value keep(mlir::ValueRange operands);
   mlir::Value field(int64_t offset, mlir::Type type);
   mlir::Value at(mlir::Value base, int64_t offset);
   void call(int64_t offset, mlir::ValueRange arguments);

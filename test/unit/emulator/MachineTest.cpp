@@ -110,6 +110,12 @@ TEST(Shadows, SharedMemoryBeginsWithoutContents) {
 
 namespace {
 
+// Sites of the kernels below.
+constexpr int64_t Load = 0, Store = 1, SharedLoad = 2, SharedStore = 3,
+                  Barrier = 4, OtherBarrier = 5, Exchange = 6, Ballot = 7,
+                  OtherExchange = 8, CopyLoad = 9, Copy = 10, Commit = 11,
+                  Wait = 12;
+
 /// One thread of a kernel, with the operations that compiled code calls.
 struct Code {
   MtpEmulatedThread *self;
@@ -133,6 +139,15 @@ struct Code {
     self->warp(self, site, &operands);
     return operands.value;
   }
+  /// Copies a float of the buffer to shared memory; `bytes` are read.
+  void copy(int64_t to, int64_t from, uint64_t bytes = 4) {
+    uint64_t operands[] = {reinterpret_cast<uint64_t>(shared() + to),
+                           reinterpret_cast<uint64_t>(buffer(0) + from), bytes,
+                           CopyLoad};
+    self->async(self, Copy, operands);
+  }
+  void commit() { self->async(self, Commit, nullptr); }
+  void wait(uint64_t groups) { self->async(self, Wait, &groups); }
   float *shared() { return reinterpret_cast<float *>(self->shared); }
   float *buffer(int i) { return reinterpret_cast<float *>(parameters[i]); }
 };
@@ -144,11 +159,6 @@ void entry(const MtpRank *thread, char *const *parameters, int64_t, int64_t) {
         parameters});
 }
 
-// Sites of the kernels below.
-constexpr int64_t Load = 0, Store = 1, SharedLoad = 2, SharedStore = 3,
-                  Barrier = 4, OtherBarrier = 5, Shuffle = 6, Vote = 7,
-                  OtherShuffle = 8;
-
 /// A buffer of 64 floats, a shared array of 64 floats.
 KernelDescription describe() {
   KernelDescription kernel;
@@ -159,16 +169,22 @@ KernelDescription describe() {
   kernel.meets = true;
   using Kind = Site::Kind;
   using Memory = Site::Memory;
+  WarpOperation none, shuffle = Shuffle::Xor, vote = Vote::Ballot,
+                      third = Shuffle::Index;
   kernel.sites = {
-      {Kind::Load, Memory::Parameter, 0, 4, "load", "", "the load"},
-      {Kind::Store, Memory::Parameter, 0, 4, "store", "", "the store"},
-      {Kind::Load, Memory::Array, 0, 4, "load", "", "the shared load"},
-      {Kind::Store, Memory::Array, 0, 4, "store", "", "the shared store"},
-      {Kind::Barrier, Memory::Any, 0, 0, "barrier", "", "the barrier"},
-      {Kind::Barrier, Memory::Any, 0, 0, "barrier", "", "the other barrier"},
-      {Kind::Warp, Memory::Any, 0, 0, "shuffle", "xor", "the shuffle"},
-      {Kind::Warp, Memory::Any, 0, 0, "vote", "ballot", "the vote"},
-      {Kind::Warp, Memory::Any, 0, 0, "shuffle", "idx", "the other shuffle"}};
+      {Kind::Load, Memory::Parameter, 0, 4, none, "the load"},
+      {Kind::Store, Memory::Parameter, 0, 4, none, "the store"},
+      {Kind::Load, Memory::Array, 0, 4, none, "the shared load"},
+      {Kind::Store, Memory::Array, 0, 4, none, "the shared store"},
+      {Kind::Barrier, Memory::Any, 0, 0, none, "the barrier"},
+      {Kind::Barrier, Memory::Any, 0, 0, none, "the other barrier"},
+      {Kind::Warp, Memory::Any, 0, 0, shuffle, "the shuffle"},
+      {Kind::Warp, Memory::Any, 0, 0, vote, "the vote"},
+      {Kind::Warp, Memory::Any, 0, 0, third, "the other shuffle"},
+      {Kind::Load, Memory::Parameter, 0, 4, none, "the copy's load"},
+      {Kind::Copy, Memory::Array, 0, 4, none, "the copy"},
+      {Kind::Commit, Memory::Any, 0, 0, none, "the commit"},
+      {Kind::Wait, Memory::Any, 0, 0, none, "the wait"}};
   return kernel;
 }
 
@@ -216,9 +232,9 @@ TEST(Blocks, WarpsShuffleAndVote) {
                 [](Code c) {
                   auto x = static_cast<uint64_t>(c.id());
                   for (int64_t mask : {16, 8, 4, 2, 1})
-                    x += c.warp(Shuffle, x, mask);
-                  uint64_t votes = c.warp(Vote, c.id() % 32 == 5, 0xffffffff);
-                  uint64_t third = c.warp(OtherShuffle, uint64_t(c.id()), 3);
+                    x += c.warp(Exchange, x, mask);
+                  uint64_t votes = c.warp(Ballot, c.id() % 32 == 5, 0xffffffff);
+                  uint64_t third = c.warp(OtherExchange, uint64_t(c.id()), 3);
                   if (c.self->block[0] == 0)
                     c.store(Store, c.buffer(0) + c.id(),
                             float(x + votes + third));
@@ -250,7 +266,7 @@ TEST(Blocks, FindWhatAGpuWouldHide) {
                  "thread 32 waits for its whole warp",
          [](Code c) {
            if (c.id() != 33)
-             c.warp(Shuffle, 0, 1);
+             c.warp(Exchange, 0, 1);
            c.barrier(Barrier);
          });
   expect(first + "7, at the load: 4 bytes at offset 256 of parameter 0 are "
@@ -288,6 +304,122 @@ TEST(Blocks, FindWhatAGpuWouldHide) {
          });
   // A machine that stopped in the middle of a block begins afresh.
   expect("", [](Code c) { c.barrier(Barrier); });
+}
+
+//===----------------------------------------------------------------------===//
+// Asynchronous copies
+//===----------------------------------------------------------------------===//
+
+TEST(Copies, AreThereAfterAWaitAndABarrier) {
+  Floats out;
+  for (int i = 0; i < 64; ++i)
+    out.data[i] = float(i + 1);
+  static float seen[64];
+  EXPECT_EQ(run(
+                [](Code c) {
+                  c.copy(c.id(), 63 - c.id(), c.id() == 9 ? 0 : 4);
+                  c.commit();
+                  c.wait(0);
+                  float own = c.load(SharedLoad, c.shared() + c.id());
+                  c.barrier(Barrier);
+                  float next =
+                      c.load(SharedLoad, c.shared() + (c.id() + 1) % 64);
+                  seen[c.id()] = own + 100 * next;
+                },
+                out.data),
+            "");
+  auto value = [](int i) { return i == 9 ? 0 : float(64 - i); };
+  for (int i = 0; i < 64; ++i)
+    EXPECT_EQ(seen[i], value(i) + 100 * value((i + 1) % 64))
+        << "nothing read: zero";
+}
+
+TEST(Copies, AreWaitedForByGroups) {
+  Floats out;
+  out.data[1] = 1;
+  out.data[2] = 2;
+  EXPECT_EQ(run(
+                [](Code c) {
+                  if (c.id() == 0) {
+                    c.copy(0, 1);
+                    c.commit();
+                    c.copy(1, 2);
+                    c.commit();
+                    c.wait(1);
+                    float first = c.load(SharedLoad, c.shared());
+                    c.wait(0);
+                    float second = c.load(SharedLoad, c.shared() + 1);
+                    if (first != 1 || second != 2)
+                      c.load(Load, c.buffer(0) + 64); // outside
+                  }
+                },
+                out.data),
+            "");
+}
+
+TEST(Copies, AreWatched) {
+  Floats out;
+  auto expect = [&](const std::string &text, auto kernel) {
+    EXPECT_EQ(run(kernel, out.data),
+              "kernel tested, block (0, 0, 0), thread " + text);
+  };
+  auto alone = [](auto rest) {
+    return [rest](Code c) {
+      if (c.id() == 0) {
+        c.copy(3, 0);
+        rest(c);
+      }
+    };
+  };
+  std::string early = "4 bytes at offset 12 of shared array 0 are ";
+  std::string late =
+      " while an asynchronous copy to there has not been waited for";
+  expect("0, at the shared load: " + early + "read" + late, alone([](Code c) {
+           c.commit();
+           c.wait(1); // one may still be under way
+           c.load(SharedLoad, c.shared() + 3);
+         }));
+  expect("0, at the shared load: " + early + "read" + late, alone([](Code c) {
+           c.wait(0); // what is not committed isn't waited for
+           c.load(SharedLoad, c.shared() + 3);
+         }));
+  expect("0, at the shared store: " + early + "written" + late,
+         alone([](Code c) { c.store(SharedStore, c.shared() + 3, 1); }));
+  expect("0, at the copy: " + early + "written" + late,
+         alone([](Code c) { c.copy(3, 1); }));
+  expect("0, at the copy: the thread ends and has not waited for this copy",
+         alone([](Code c) { c.commit(); }));
+  expect("0, at the copy's load: what the copy reads changed before it was "
+         "waited for",
+         alone([](Code c) {
+           c.commit();
+           c.store(Store, c.buffer(0), c.buffer(0)[0] + 1);
+           c.wait(0);
+         }));
+  expect("1, at the shared load: " + early +
+             "read, and thread 0 wrote there with no barrier between",
+         [](Code c) {
+           if (c.id() == 0) {
+             c.copy(3, 0);
+             c.commit();
+             c.wait(0);
+           }
+           if (c.id() == 1)
+             c.load(SharedLoad, c.shared() + 3);
+         });
+  expect("0, at the copy's load: 4 bytes at offset 256 of parameter 0 are "
+         "outside of its 256 bytes",
+         [](Code c) { c.copy(c.id(), 64); });
+  expect("0, at the copy: the copy is not to an array of shared memory",
+         [](Code c) { c.copy(-1, 0); });
+  // What was under way when a block ended in an error is forgotten.
+  EXPECT_EQ(run(
+                [](Code c) {
+                  c.store(SharedStore, c.shared() + c.id(), 0);
+                  c.barrier(Barrier);
+                },
+                out.data),
+            "");
 }
 
 TEST(Blocks, RefuseLaunchesThatNoGpuTakes) {
