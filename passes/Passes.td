@@ -5,6 +5,7 @@
 #define MTP_PASSES_TD
 
 include "mlir/Pass/PassBase.td"
+include "passes/GpuPasses.td"
 
 def MtpSimplify : Pass<"mtp-simplify", "::mlir::ModuleOp"> {
   let summary = "Bring the graph into the form that planning expects.";
@@ -219,56 +220,6 @@ def SpmdLowerKernels : Pass<"spmd-lower-kernels", "::mlir::ModuleOp"> {
   let options = [Option<"to", "to", "std::string", [{"llvm"}], "loops or llvm">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
                            "::mlir::cf::ControlFlowDialect", "::mlir::LLVM::LLVMDialect",
-                           "::mlir::func::FuncDialect", "::mlir::vector::VectorDialect",
-                           "::mtp::spmd::SpmdDialect"];
-}
-
-def SpmdSplitEpilogues : Pass<"spmd-split-epilogues", "::mlir::ModuleOp"> {
-  let summary = "Take activations that cuBLASLt lacks out of matrix products.";
-  let description = [{
-    relu (which there turns NaN into 0), silu and the exact gelu become ops of their
-    own again; the bias and the gelu by tanh stay with the product. For programs
-    that run on GPUs, before `spmd-fuse`.
-
-    ```mlir
-    %0 = spmd.matmul %x, %w bias %b activation silu : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
-    ```
-    becomes
-    ```mlir
-    %0 = spmd.matmul %x, %w bias %b activation none : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
-    %1 = mtp.silu %0 : (tensor<8x6xf32>) -> tensor<8x6xf32>
-    ```
-  }];
-  let dependentDialects = ["::mtp::MtpDialect", "::mtp::spmd::SpmdDialect"];
-}
-
-def SpmdLowerToGpu : Pass<"spmd-lower-to-gpu", "::mlir::ModuleOp"> {
-  let summary = "Replace the program of a rank by its device code and launches.";
-  let description = [{
-    The kernels become a gpu.module: `to=gpu` in gpu, scf, arith and math, `to=nvvm`
-    in the nvvm and llvm dialects, which is what PTX is printed from. Each function
-    becomes the list of its launches, calls of the library and of communicators on
-    addresses of device memory; the runtime executes the same list as data, this one
-    is for reading.
-
-    ```mlir
-    %1 = mtp.neg %0 : (tensor<8xf32>) -> tensor<8xf32>
-    ```
-    becomes (`to=gpu`)
-    ```mlir
-    gpu.module @kernels {
-      gpu.func @neg_0(%rank: !llvm.ptr, %a: !llvm.ptr {llvm.noalias}, %y: !llvm.ptr {llvm.noalias}) kernel {
-        ...
-    func.func @main(%rank: !llvm.ptr, %values: !llvm.ptr, %arena: !llvm.ptr, ...) {
-      gpu.launch_func @kernels::@neg_0 blocks in (%c1, %c1, %c1) threads in (%c256, %c1, %c1) args(%rank : !llvm.ptr, ...)
-    ```
-  }];
-  let options = [Option<"arch", "arch", "std::string", [{"sm_90"}], "Least compute capability">,
-                 Option<"precision", "precision", "std::string", [{"f32"}], "As --precision; tf32 rounds products">,
-                 Option<"to", "to", "std::string", [{"nvvm"}], "gpu or nvvm">];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
-                           "::mlir::cf::ControlFlowDialect", "::mlir::LLVM::LLVMDialect",
-                           "::mlir::NVVM::NVVMDialect", "::mlir::gpu::GPUDialect",
                            "::mlir::func::FuncDialect", "::mlir::vector::VectorDialect",
                            "::mtp::spmd::SpmdDialect"];
 }

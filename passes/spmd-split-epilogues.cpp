@@ -15,7 +15,7 @@ namespace mtp {
 #include "passes/Passes.h.inc"
 } // namespace mtp
 
-/// The op of an activation on `x`; null for those that stay.
+/// The op of an activation on `x`; null if there is none.
 static Operation *activationOp(OpBuilder &builder, Location loc,
                                spmd::Activation activation, Value x) {
   switch (activation) {
@@ -26,6 +26,7 @@ static Operation *activationOp(OpBuilder &builder, Location loc,
   case spmd::Activation::gelu_erf:
     return GeluOp::create(builder, loc, x.getType(), x, /*tanh=*/false);
   case spmd::Activation::gelu_tanh:
+    return GeluOp::create(builder, loc, x.getType(), x, /*tanh=*/true);
   case spmd::Activation::none:
     return nullptr;
   }

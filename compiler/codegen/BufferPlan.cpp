@@ -3,7 +3,9 @@
 #include "compiler/codegen/BufferPlan.h"
 #include "compiler/codegen/Arena.h"
 #include "compiler/codegen/ArtifactTypes.h"
+#include "compiler/codegen/Epilogues.h"
 #include "compiler/codegen/LibraryCalls.h"
+#include "compiler/codegen/Overlap.h"
 
 using namespace mlir;
 using namespace mtp;
@@ -32,9 +34,14 @@ std::pair<Value, int64_t> mtp::slicedOperand(Operation *op) {
 
 bool mtp::joinsInPlace(Operation *op) {
   auto concat = dyn_cast<ConcatOp>(op);
-  return concat && concat->hasOneUse() &&
-         isa<spmd::AllReduceOp>(*concat->user_begin()) &&
-         isOutermost(concat.getType(), concat.getDim());
+  if (!concat || !isOutermost(concat.getType(), concat.getDim()))
+    return false;
+  bool isSummed =
+      concat->hasOneUse() && isa<spmd::AllReduceOp>(*concat->user_begin());
+  return isSummed || llvm::all_of(concat->getOperands(), [](Value operand) {
+           Operation *part = operand.getDefiningOp();
+           return part && part->hasAttr(kCollectivePart);
+         });
 }
 
 /// The value that an op writes and `value` is, under another shape perhaps.
@@ -87,6 +94,7 @@ BufferPlan::BufferPlan(func::FuncOp func, Unplaced) {
   foldTransposes(block);
   findLives(block);
   reduceInPlace(block);
+  findDone(block);
 }
 
 BufferPlan::BufferPlan(func::FuncOp func) : BufferPlan(func, Unplaced()) {
@@ -242,13 +250,18 @@ void BufferPlan::foldTransposes(mlir::Block &block) {
 //===----------------------------------------------------------------------===//
 
 /// First and last step at which a home is written or read; steps are positions
-/// of ops. Folded ops neither read nor write.
+/// of ops. Folded ops neither read nor write. A product and its epilogue take
+/// all of their steps together, as the call that may stand for them.
 void BufferPlan::findLives(mlir::Block &block) {
-  int64_t step = 0;
+  int64_t step = 0, first = 0, last = -1;
   for (Operation &op : block) {
+    if (step > last) {
+      first = step;
+      last = step + epilogueSize(&op);
+    }
     auto touch = [&](Value value) {
-      lives.try_emplace(home(value), std::pair(step, step))
-          .first->second.second = step;
+      auto [it, isNew] = lives.try_emplace(home(value), std::pair(first, last));
+      it->second.second = std::max(it->second.second, last);
     };
     if (!folded.contains(&op)) {
       for (OpResult result : op.getResults())
@@ -272,14 +285,68 @@ void BufferPlan::reduceInPlace(mlir::Block &block) {
           from = home(input);
     if (!isWritten(from) || !strides(input).empty() ||
         bytesOf(from.getType()) != bytesOf(result.getType()) ||
-        views.contains(result) || lives[from].second != now)
+        lives[from].second != now)
       continue;
     // The operand's home may not be an output of its own.
     if (llvm::any_of(terminator->getOperands(),
                      [&](Value output) { return home(output) == from; }))
       continue;
+    if (views.contains(result)) {
+      // A part of a joined value: its operand is written there, too.
+      auto &whole = lives[home(result)];
+      whole.first = std::min(whole.first, lives[from].first);
+      views[from] = {result, {}, 0};
+      continue;
+    }
     lives[from].second = lives[result].second;
     views[result] = {input, {}, 0};
+  }
+}
+
+/// The step of the first op that reads the result of `op`, or a value that
+/// lies in it, or part of which it is.
+int64_t BufferPlan::firstReader(
+    Operation *op, const llvm::DenseMap<Operation *, int64_t> &steps) const {
+  int64_t first = std::numeric_limits<int64_t>::max();
+  SmallVector<Value> values(op->getResults());
+  while (!values.empty())
+    for (Operation *user : values.pop_back_val().getUsers())
+      if (folded.contains(user))
+        llvm::append_range(values, user->getResults());
+      else
+        first = std::min(first, steps.lookup(user));
+  return first;
+}
+
+/// When collectives are done, and what is needed until then.
+void BufferPlan::findDone(mlir::Block &block) {
+  llvm::DenseMap<Operation *, int64_t> steps;
+  SmallVector<Operation *> collectives;
+  int64_t step = 0, first = 0, last = -1;
+  for (Operation &op : block) {
+    // Nothing is done in the midst of an epilogue.
+    if (step > last) {
+      first = step;
+      last = step + epilogueSize(&op);
+    }
+    steps[&op] = first;
+    ++step;
+    if (isa<spmd::CollectiveOpInterface>(op))
+      collectives.push_back(&op);
+  }
+  for (auto [number, op] : llvm::enumerate(collectives)) {
+    int64_t start = steps.lookup(op), end = start + 1;
+    if (overlaps(op)) {
+      end = firstReader(op, steps);
+      if (number + kMostUnderWay < collectives.size())
+        end = std::min(end, steps.lookup(collectives[number + kMostUnderWay]));
+      end = std::max(std::min(end, steps.lookup(block.getTerminator())),
+                     start + 1);
+    }
+    done[op] = end;
+    for (Value value : {op->getOperand(0), Value(op->getResult(0))})
+      if (auto life = lives.find(home(value)); life != lives.end())
+        life->second.second = std::max(life->second.second, end - 1);
   }
 }
 

@@ -14,7 +14,8 @@
 //   afterwards
 //   %b = mtp.strided_slice %a dim 0 ...      home of %a, at an offset
 //   %c = mtp.concat dim 0 %x, %y             home %c, of %x and %y too, if a
-//   sum %d = spmd.all_reduce %c                  over ranks reads it
+//   sum %d = spmd.all_reduce %c                  over ranks reads it, or if x
+//                                                and y are parts of a sum
 //
 // Homes that an op of the program writes are owned: they lie in the arena, in
 // an output if the function returns them, or in the block of a parameter if an
@@ -62,6 +63,10 @@ public:
   /// True if nothing is to be done for the op: its result lies in another home.
   bool isFolded(mlir::Operation *op) const { return folded.contains(op); }
   int64_t arenaBytes() const { return bytes; }
+  /// The step (position in the block) before which the collective `op` is
+  /// done: the next one, or, if it overlaps (Overlap.h), that of the first op
+  /// that needs its result or its place among those under way.
+  int64_t doneStep(mlir::Operation *op) const { return done.lookup(op); }
   /// First and last step (position in the block) at which a home is needed.
   std::pair<int64_t, int64_t> life(mlir::Value home) const {
     return lives.lookup(home);
@@ -81,6 +86,10 @@ private:
   void foldConcats(mlir::Block &block);
   void foldTransposes(mlir::Block &block);
   void reduceInPlace(mlir::Block &block);
+  void findDone(mlir::Block &block);
+  int64_t
+  firstReader(mlir::Operation *op,
+              const llvm::DenseMap<mlir::Operation *, int64_t> &steps) const;
   void placeHomes(mlir::Block &block);
   void findLives(mlir::Block &block);
 
@@ -90,6 +99,7 @@ private:
       lives; ///< by home: steps
   llvm::DenseMap<mlir::Value, BufferRef> places;
   llvm::DenseMap<mlir::Value, mlir::Value> stored; ///< homes to parameters
+  llvm::DenseMap<mlir::Operation *, int64_t> done; ///< by collective
   int64_t bytes = 0;
 };
 
@@ -98,8 +108,8 @@ mlir::Value aliasedOperand(mlir::Operation *op);
 /// The operand that the op's result is a dense part of, and where it begins
 /// there, in bytes; null if there is none.
 std::pair<mlir::Value, int64_t> slicedOperand(mlir::Operation *op);
-/// True if the operands of a concat are to lie where its result does: a
-/// collective reads it, and they follow each other there.
+/// True if the operands of a concat are to lie where its result does: they
+/// follow each other there, and a collective reads it, or gives it in parts.
 bool joinsInPlace(mlir::Operation *op);
 /// True if the operand of such a concat can lie there: an op writes it, and
 /// nothing else wants its place.

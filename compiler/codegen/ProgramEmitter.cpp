@@ -3,6 +3,7 @@
 #include "compiler/codegen/ProgramEmitter.h"
 #include "compiler/codegen/ArtifactTypes.h"
 #include "compiler/codegen/BufferPlan.h"
+#include "compiler/codegen/Epilogues.h"
 #include "compiler/codegen/LibraryCalls.h"
 #include "compiler/codegen/SiteTables.h"
 
@@ -26,9 +27,12 @@ public:
     for (Operation &op : func.getBody().front())
       if (isSource(&op) && !op.use_empty() && failed(emitSource(&op)))
         return failure();
-    for (Operation &op : func.getBody().front())
+    int64_t step = 0;
+    for (Operation &op : func.getBody().front()) {
+      emitDone(step++);
       if (failed(emit(&op)))
         return failure();
+    }
     entry.arenaBytes = plan.arenaBytes();
     artifact.entries.push_back(std::move(entry));
     return success();
@@ -116,7 +120,8 @@ private:
     if (failed(launches))
       return failure();
     if (launches->empty())
-      return emitLibrary(op);
+      return failure(failed(emitEpilogue(op)) ||
+                     failed(emitLibrary(op, libraryCallOf(op))));
     for (const KernelLaunch &launch : *launches)
       emitKernel(op, launch);
     return success();
@@ -222,8 +227,19 @@ private:
     addRefs(op->getOperands(), start);
     addRefs(op->getResults(), start);
     entry.program.push_back(std::move(start));
-    entry.program.push_back(instruction(Instruction::Kind::Done, *index, name));
+    underWay.emplace_back(plan.doneStep(op),
+                          instruction(Instruction::Kind::Done, *index, name));
     return success();
+  }
+
+  /// Ends the collectives that have to be done before `step`.
+  void emitDone(int64_t step) {
+    llvm::erase_if(underWay, [&](auto &pending) {
+      if (pending.first > step)
+        return false;
+      entry.program.push_back(std::move(pending.second));
+      return true;
+    });
   }
 
   FailureOr<TensorDesc> describe(Operation *op, Value value) {
@@ -236,8 +252,24 @@ private:
                       vectorOf(plan.strides(value))};
   }
 
-  LogicalResult emitLibrary(Operation *op) {
-    auto call = libraryCallOf(op);
+  /// The call that computes a product with its epilogue, unless something of
+  /// it is kept from step to step.
+  LogicalResult emitEpilogue(Operation *op) {
+    int64_t size = epilogueSize(op);
+    if (size == 0)
+      return success();
+    Operation *other = op;
+    for (int64_t i = 0; i <= size; ++i, other = other->getNextNode())
+      for (Value result : other->getResults())
+        if (refOf(result).space == BufferRef::Space::Parameter)
+          return success();
+    if (failed(emitLibrary(op, callWithEpilogue(op))))
+      return failure();
+    entry.program.back().otherwise = 1 + size;
+    return success();
+  }
+
+  LogicalResult emitLibrary(Operation *op, FailureOr<LibraryCall> call) {
     if (failed(call))
       return failure();
     LibrarySite site;
@@ -266,6 +298,8 @@ private:
   Entry entry;
   llvm::DenseMap<Value, BufferRef> refs; ///< of homes that no op writes
   llvm::DenseSet<int64_t> storedTo;      ///< parameters
+  /// Collectives, with the step before which they are done.
+  std::vector<std::pair<int64_t, Instruction>> underWay;
 };
 } // namespace
 

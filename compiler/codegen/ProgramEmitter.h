@@ -10,9 +10,10 @@
 //   spmd.rank_value                 a rank value (equal ones once)
 //   what moves no bytes             nothing (BufferPlan.h)
 //   spmd.store                      nothing: its value lies there
-//   (BufferPlan.h) a fused region, a fusible op    a kernel launch a collective
-//   a start, then its done anything else                   a library call
-//   (LibraryCalls.h)
+//                                   (BufferPlan.h)
+//   a fused region, a fusible op    a kernel launch
+//   a collective                    a start, and later its done (Overlap.h)
+//   anything else                   a library call (LibraryCalls.h)
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_CODEGEN_PROGRAMEMITTER_H

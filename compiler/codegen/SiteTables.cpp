@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/codegen/SiteTables.h"
 #include "compiler/codegen/ArtifactTypes.h"
+#include "compiler/codegen/Overlap.h"
 
 using namespace mlir;
 using namespace mtp;
@@ -283,6 +284,12 @@ FailureOr<int64_t> SiteTables::add(spmd::CollectiveOpInterface op) {
     site.sourceOf = vectorOf(permute.getSourceOf());
   site.phase = op.getPhase().str();
   addPlanned(op, site);
+  if (auto part = op->getAttrOfType<IntegerAttr>(kCollectivePart)) {
+    if (part.getInt() == 0)
+      wholeSite = static_cast<int64_t>(artifact.collectiveSites.size());
+    else
+      site.partOf = wholeSite;
+  }
   artifact.collectiveSites.push_back(std::move(site));
   return artifact.collectiveSites.size() - 1;
 }

@@ -40,6 +40,7 @@ private:
 
   Artifact &artifact;
   MeshShape mesh;
+  int64_t wholeSite = -1;                       ///< of the parts that follow
   std::map<std::string, spmd::StoreOp> updates; ///< by initializer, some store
   std::map<std::string, int64_t> parameterIndex, rankValueIndex, libraryIndex,
       dataOffset;

@@ -103,7 +103,7 @@ public:
     std::optional<unsigned> inPlace;
     for (OpOperand *operand : reads[to]) {
       Operation *reader = operand->getOwner();
-      if (steps.lookup(reader) < written)
+      if (lastStep(reader) < written)
         continue;
       if (reader != from.getDefiningOp() || inPlace ||
           !overwrites(*operand, cast<OpResult>(from)))
@@ -118,6 +118,11 @@ public:
   }
 
 private:
+  /// The last step at which `op` reads its operands.
+  int64_t lastStep(Operation *op) const {
+    int64_t step = steps.lookup(op);
+    return isa<spmd::CollectiveOpInterface>(op) ? plan.doneStep(op) - 1 : step;
+  }
   bool overwrites(OpOperand &operand, OpResult result) const {
     auto fused = dyn_cast<spmd::FusedOp>(operand.getOwner());
     return fused && plan.strides(operand.get()).empty() &&

@@ -412,8 +412,10 @@ bool Compilation::lower() {
   if (request.explain)
     result.explainJson["graph"] = reportGraph(*module);
   return stages.runPasses("partition", *module, addPartitionPasses) &&
-         stages.runPasses("fuse", *module,
-                          isOnGpu() ? addGpuFusePasses : addFusePasses);
+         stages.runPasses("fuse", *module, [&](OpPassManager &passes) {
+           isOnGpu() ? addGpuFusePasses(passes, request.gpuArch)
+                     : addFusePasses(passes);
+         });
 }
 
 /// The compiled objects, by their own key: many plans of a model share kernels.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/driver/Pipelines.h"
 
+#include "compiler/codegen/cuda/GpuLowering.h"
 #include "passes/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
@@ -90,11 +91,21 @@ void mtp::addFusePasses(OpPassManager &passes) {
   passes.addPass(createSpmdBucketCollectives());
 }
 
-void mtp::addGpuFusePasses(OpPassManager &passes) {
+/// Behind the passes that group ops.
+static void addOverlapPasses(OpPassManager &passes, const std::string &arch) {
+  SpmdChunkProductsOptions chunks;
+  chunks.capability = static_cast<int>(gpuCapability(arch));
+  passes.addPass(createSpmdChunkProducts(chunks));
+  passes.addPass(createSpmdOverlapCollectives());
+  passes.addPass(createSpmdGatherEpilogues());
+}
+
+void mtp::addGpuFusePasses(OpPassManager &passes, const std::string &arch) {
   passes.addPass(createSpmdFoldEpilogues());
   passes.addPass(createSpmdSplitEpilogues());
   passes.addPass(createSpmdFuse());
   passes.addPass(createSpmdBucketCollectives());
+  addOverlapPasses(passes, arch);
 }
 
 namespace {
@@ -289,6 +300,7 @@ void mtp::registerMtpPipelines() {
       "Replace the program of a rank by its device code and its launches",
       [](OpPassManager &passes, const NvvmOptions &options) {
         passes.addPass(createSpmdSplitEpilogues());
+        addOverlapPasses(passes, options.arch);
         SpmdLowerToGpuOptions lower;
         lower.arch = options.arch;
         lower.precision = options.precision;

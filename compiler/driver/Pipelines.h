@@ -41,8 +41,10 @@ void addUpdatePasses(mlir::OpPassManager &passes, const TrainRequest &train);
 void addPartitionPasses(mlir::OpPassManager &passes);
 /// Regions that become kernels.
 void addFusePasses(mlir::OpPassManager &passes);
-/// The same for a program that runs on GPUs.
-void addGpuFusePasses(mlir::OpPassManager &passes);
+/// The same for a program that runs on GPUs of `arch` or later, with products
+/// in parts and collectives beside them.
+void addGpuFusePasses(mlir::OpPassManager &passes,
+                      const std::string &arch = "sm_90");
 
 /// Registers the pipelines and the flag --explain.
 void registerMtpPipelines();

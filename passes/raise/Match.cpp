@@ -68,7 +68,7 @@ raise::Product raise::flattenProduct(Value value) {
   return product;
 }
 
-raise::Sum raise::flattenSum(Value value) {
+raise::Sum raise::flattenSum(Value value, Value term) {
   Sum sum;
   SmallVector<Value> work{value};
   while (!work.empty()) {
@@ -77,7 +77,7 @@ raise::Sum raise::flattenSum(Value value) {
       sum.offset += *splat;
       continue;
     }
-    if (auto add = current.getDefiningOp<AddOp>()) {
+    if (auto add = current.getDefiningOp<AddOp>(); add && current != term) {
       work.append({add.getRhs(), add.getLhs()});
       continue;
     }

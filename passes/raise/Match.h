@@ -35,12 +35,13 @@ struct Product {
 };
 Product flattenProduct(mlir::Value value);
 
-/// A sum taken apart likewise: `offset` plus the sum of `terms`.
+/// A sum taken apart likewise: `offset` plus the sum of `terms`. `term` stays
+/// whole, even if it is a sum.
 struct Sum {
   double offset = 0;
   llvm::SmallVector<mlir::Value, 4> terms;
 };
-Sum flattenSum(mlir::Value value);
+Sum flattenSum(mlir::Value value, mlir::Value term = {});
 
 /// `x` if `value` is the mean of x over its last dimension with that dimension
 /// kept: reduce_sum times 1/n, or divided by n.

@@ -17,7 +17,8 @@ bool near(double value, double expected) {
 
 /// True if `value` is x + 0.044715 x³.
 bool matchCubic(Value value, Value x) {
-  Sum sum = flattenSum(value);
+  // x itself is a sum, where a bias has been added.
+  Sum sum = flattenSum(value, x);
   if (sum.offset != 0 || sum.terms.size() != 2)
     return false;
   for (int i = 0; i < 2; ++i) {

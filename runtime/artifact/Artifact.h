@@ -221,6 +221,10 @@ struct CollectiveSite {
   std::string node;   ///< ONNX node or value
   std::string reason; ///< why it is here
   int64_t predictedCount = 1, predictedBytes = 0;
+  /// An all-reduce that is given in parts, so that the next part is computed
+  /// while this one is summed: all but the first name the site of the first,
+  /// with which they are one collective in every count. -1: no such part.
+  int64_t partOf = -1;
 };
 
 /// One step of the program.
@@ -239,6 +243,9 @@ struct Instruction {
   int64_t grain = 1;              ///< Kernel: least iterations worth a thread
   std::string name;               ///< for traces and error messages
   int64_t results = 0; ///< Kernel: how many of its last buffers it writes
+  /// Library: so many instructions that follow, kernels and library calls, give
+  /// the same results; a device runs either this one or those. 0: this one.
+  int64_t otherwise = 0;
 };
 
 /// One program of the artifact: forward, or a (part of a) training step. All

@@ -20,7 +20,7 @@ using nlohmann::json;
 namespace {
 
 constexpr char kMagic[4] = {'M', 'T', 'P', 'A'};
-constexpr uint32_t kFormatVersion = 3;
+constexpr uint32_t kFormatVersion = 4;
 constexpr size_t kHeaderBytes = 32, kHashBytes = 32;
 /// A manifest beyond this isn't one of ours.
 constexpr uint64_t kMaxManifestBytes = uint64_t(1) << 30;
@@ -252,6 +252,7 @@ template <typename Io> void describe(Io &io, CollectiveSite &x) {
   io("reason", x.reason);
   io("predicted_count", x.predictedCount);
   io("predicted_bytes", x.predictedBytes);
+  io("part_of", x.partOf);
 }
 template <typename Io> void describe(Io &io, Instruction &x) {
   io("kind", x.kind);
@@ -260,6 +261,7 @@ template <typename Io> void describe(Io &io, Instruction &x) {
   io("results", x.results);
   io("count", x.count);
   io("grain", x.grain);
+  io("otherwise", x.otherwise);
   io("name", x.name);
 }
 template <typename Io> void describe(Io &io, Entry &x) {

@@ -114,6 +114,22 @@ void checkRankValue(const Mesh &mesh, const RankValue &value,
   checkSharding(mesh, value.sharding, value.extent, what);
 }
 
+/// Parts of a collective stand behind the first one.
+void checkPart(const Artifact &a, int64_t index) {
+  const CollectiveSite &site = a.collectiveSites[index];
+  if (site.partOf == -1)
+    return;
+  std::string what = "collective site " + std::to_string(index);
+  require(site.partOf >= 0 && site.partOf < index,
+          what + " is part of number " + std::to_string(site.partOf) +
+              ", which doesn't stand before it");
+  const CollectiveSite &first = a.collectiveSites[site.partOf];
+  require(first.partOf == -1 && first.kind == CollectiveSite::Kind::AllReduce &&
+              site.kind == first.kind && site.axes == first.axes &&
+              site.type == first.type,
+          what + " is part of another kind of collective");
+}
+
 void checkArtifact(const Artifact &a) {
   checkMesh(a.axes);
   for (size_t i = 0; i < a.parameters.size(); ++i)
@@ -124,9 +140,11 @@ void checkArtifact(const Artifact &a) {
     checkRankValue(a.axes, a.rankValues[i], "rank value " + std::to_string(i));
   for (size_t i = 0; i < a.librarySites.size(); ++i)
     checkLibrarySite(a.librarySites[i], "library site " + std::to_string(i));
-  for (size_t i = 0; i < a.collectiveSites.size(); ++i)
+  for (size_t i = 0; i < a.collectiveSites.size(); ++i) {
     checkCollectiveSite(a.axes, a.collectiveSites[i],
                         "collective site " + std::to_string(i));
+    checkPart(a, static_cast<int64_t>(i));
+  }
   checkGpuCode(a);
   require(!a.entries.empty(), "there is no program");
   std::set<std::string> entryNames;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 
 using namespace mtp;
 using namespace mtp::verify;
@@ -69,6 +70,15 @@ void checkPermutation(const CollectiveSite &site, int64_t members,
             what + " is not a permutation of its group");
   require(static_cast<int64_t>(used.size()) == members,
           what + " is not a permutation of its group");
+}
+
+/// The buffers that an instruction writes: its last ones.
+std::span<const BufferRef> writtenBy(const Artifact &artifact,
+                                     const Instruction &step) {
+  auto count = step.kind == Instruction::Kind::Library
+                   ? artifact.librarySites[step.index].results
+                   : step.results;
+  return std::span(step.buffers).last(static_cast<size_t>(count));
 }
 
 /// A loop that is open, and the collectives under way in it.
@@ -139,6 +149,64 @@ struct ProgramChecker {
                     std::to_string(site) + " before it is done");
   }
 
+  /// What a collective reads stays as it is until it is done.
+  void checkUnchanged(std::span<const BufferRef> written,
+                      const std::string &what) const {
+    for (const auto &[site, pending] : outstanding)
+      for (const BufferRef &ref : written)
+        require(!overlap(ref, pending.start->buffers[0]),
+                what + " writes the operand of collective site " +
+                    std::to_string(site) + " before it is done");
+  }
+
+  /// The instructions that a library call stands for write what it writes, and
+  /// nothing that outlives the step: both are tried before the first one.
+  void checkOtherwise(const Instruction &step, size_t position,
+                      const std::string &what) const {
+    if (step.otherwise == 0)
+      return;
+    require(artifact.device != "cpu",
+            what + " has another form, which a CPU doesn't choose from");
+    const std::vector<Instruction> &program = entry.program;
+    require(step.otherwise > 0 &&
+                step.otherwise <
+                    static_cast<int64_t>(program.size() - position),
+            what + " has another form of " + std::to_string(step.otherwise) +
+                " instructions, more than follow");
+    std::vector<BufferRef> wanted(writtenBy(artifact, step).begin(),
+                                  writtenBy(artifact, step).end());
+    for (size_t i = position + 1;
+         i <= position + static_cast<size_t>(step.otherwise); ++i) {
+      const Instruction &other = program[i];
+      bool isLibrary = other.kind == Instruction::Kind::Library;
+      require((isLibrary || other.kind == Instruction::Kind::Kernel) &&
+                  other.otherwise == 0,
+              what + " has another form that neither calls nor launches");
+      int64_t results = other.results;
+      if (isLibrary) {
+        require(other.index >= 0 &&
+                    other.index <
+                        static_cast<int64_t>(artifact.librarySites.size()),
+                what + " has another form that calls an unknown library site");
+        results = artifact.librarySites[other.index].results;
+      }
+      require(results >= 0 &&
+                  results <= static_cast<int64_t>(other.buffers.size()),
+              what + " has another form with more results than operands");
+      for (const BufferRef &ref : writtenBy(artifact, other)) {
+        require(ref.space == BufferRef::Space::Arena ||
+                    ref.space == BufferRef::Space::Output,
+                what + " has another form that writes a parameter");
+        std::erase_if(wanted, [&](const BufferRef &result) {
+          return result.space == ref.space && result.index == ref.index &&
+                 result.offset == ref.offset && result.bytes == ref.bytes;
+        });
+      }
+    }
+    require(wanted.empty(),
+            what + " has another form that leaves out a result");
+  }
+
   void checkKernel(const Instruction &step, const std::string &what) const {
     auto buffers = static_cast<int64_t>(step.buffers.size());
     require(step.results >= 0 && step.results <= buffers,
@@ -146,6 +214,7 @@ struct ProgramChecker {
     for (int64_t i = buffers - step.results; i < buffers; ++i)
       require(writable(step.buffers[i]),
               what + " writes a parameter that is not updated, or an input");
+    checkUnchanged(writtenBy(artifact, step), what);
   }
 
   void checkLibrary(const Instruction &step, const std::string &what) const {
@@ -164,6 +233,7 @@ struct ProgramChecker {
       require(static_cast<int64_t>(i) < inputs || writable(step.buffers[i]),
               what + " writes a parameter that is not updated, or an input");
     }
+    checkUnchanged(writtenBy(artifact, step), what);
   }
 
   void checkStart(const Instruction &step, const std::string &what) {
@@ -183,6 +253,7 @@ struct ProgramChecker {
                    in.space == out.space && in.index == out.index &&
                    in.offset == out.offset;
     require(inPlace || !overlap(in, out), what + " overlaps its own input");
+    checkUnchanged(std::span(&out, 1), what);
     require(outstanding.size() < kMaxOutstanding,
             what + " is one too many: more than " +
                 std::to_string(kMaxOutstanding) + " collectives under way");
@@ -208,7 +279,8 @@ struct ProgramChecker {
               what + " has a negative count or no grain");
       return checkKernel(step, what);
     case Kind::Library:
-      return checkLibrary(step, what);
+      checkLibrary(step, what);
+      return checkOtherwise(step, position, what);
     case Kind::Start:
       return checkStart(step, what);
     case Kind::Done: {

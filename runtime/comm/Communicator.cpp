@@ -29,7 +29,7 @@ Communicator::Communicator(const Mesh &mesh,
 }
 
 void Communicator::start(int64_t site, const char *in, char *out) {
-  counts[site].count += 1;
+  counts[site].count += sites[site].partOf < 0;
   counts[site].bytes += geometry[site].inBytes;
   counts[site].wireBytes += geometry[site].wireBytes;
   begin(site, in, out);

@@ -40,7 +40,8 @@ public:
   /// Ends it: `out` holds the result, `in` may change. Throws RankStopped.
   void done(int64_t site);
 
-  /// Starts since resetCounters(), one entry a site.
+  /// Starts since resetCounters(), one entry a site. A part of a collective
+  /// counts its bytes only (CollectiveSite::partOf).
   const std::vector<Counter> &counters() const { return counts; }
   void resetCounters() { counts.assign(counts.size(), {}); }
   int rank() const { return self; }

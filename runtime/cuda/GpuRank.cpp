@@ -71,7 +71,7 @@ double GpuRank::step(int entry) {
   return time.count();
 }
 
-void GpuRank::launch(const Step &step) {
+void GpuRank::launch(const Step &step) const {
   const GpuKernel &kernel = artifact.gpu.kernels[step.instruction->index];
   Address record = recordAt;
   std::vector<void *> parameters = {&record};
@@ -89,16 +89,26 @@ void GpuRank::launch(const Step &step) {
         step.what.c_str());
 }
 
+/// A kernel or a product.
+void GpuRank::perform(const Step &step) const {
+  if (step.product)
+    products->enqueue(*step.product, compute());
+  else if (step.function && step.instruction->count > 0)
+    launch(step);
+}
+
+size_t GpuRank::replaced(int entry, size_t position) const {
+  const Step &step = programs[static_cast<size_t>(entry)].steps[position];
+  return step.product ? static_cast<size_t>(step.instruction->otherwise) : 0;
+}
+
 void GpuRank::enqueue(int entry, size_t position) {
   const Step &step = programs[static_cast<size_t>(entry)].steps[position];
   world.crew->note(index, &step.what);
   switch (step.instruction->kind) {
   case Instruction::Kind::Kernel:
-    if (step.instruction->count > 0)
-      launch(step);
-    return;
   case Instruction::Kind::Library:
-    return products->enqueue(*step.product, compute());
+    return perform(step);
   case Instruction::Kind::Start:
     return comm->start(step.instruction->index, pointerTo(step.buffers[0]),
                        pointerTo(step.buffers[1]));

@@ -43,6 +43,9 @@ public:
   /// The instruction at `position`, but borders of loops: gives its work to the
   /// streams. Of a collective's start what comes before advance().
   void enqueue(int entry, size_t position);
+  /// The instructions behind the one at `position` that it stands for: they are
+  /// not given.
+  size_t replaced(int entry, size_t position) const;
   /// Before and after the instructions of a step, outside of what is captured.
   void beginStep();
   void endStep();
@@ -54,6 +57,7 @@ public:
   void countStep(int entry) { lastCounters = counted[entry]; }
 
   const Artifact &program() const { return artifact; }
+  bool captures() const { return world.options.capture; }
   int number() const { return index; }
   const Device &device() const { return gpu.deviceOf(index); }
   StreamHandle *compute() const { return stream.get(); }
@@ -73,8 +77,8 @@ private:
     std::vector<Address> buffers;
     std::vector<Touched> touched; ///< by a kernel
     FunctionHandle *function = nullptr;
-    const Products::Call *product = nullptr;
-    std::string what; ///< "kernel 'name'"
+    const Products::Call *product = nullptr; ///< null: the other form runs
+    std::string what;                        ///< "kernel 'name'"
   };
   struct Program {
     std::vector<Step> steps;
@@ -96,8 +100,10 @@ private:
   void loadParameters();
   void buildPrograms();
   Step buildStep(int entry, const Instruction &instruction);
+  const Products::Call *prepareProduct(int entry, size_t position);
   Address address(int entry, const BufferRef &ref) const;
-  void launch(const Step &step);
+  void launch(const Step &step) const;
+  void perform(const Step &step) const;
   void drain() noexcept;
   Address place(int64_t bytes);
   Pinned &pinned() const { return *static_cast<Pinned *>(pinnedMemory.get()); }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 using namespace mtp;
 using namespace mtp::cuda;
@@ -187,20 +188,41 @@ GpuRank::Step GpuRank::buildStep(int entry, const Instruction &instruction) {
           {step.buffers[i], static_cast<uint64_t>(instruction.buffers[i].bytes),
            i >= first});
   }
-  if (instruction.kind == Instruction::Kind::Library)
-    step.product = products->prepare(
-        artifact.librarySites[static_cast<size_t>(instruction.index)],
-        step.buffers, artifact.precision == "tf32", index == 0,
-        artifact.entries[static_cast<size_t>(entry)].name + " '" +
-            instruction.name + "'",
-        compute());
   return step;
 }
 
+/// The product of a step; null if what follows computes it faster.
+const Products::Call *GpuRank::prepareProduct(int entry, size_t position) {
+  const Step &step = programs[static_cast<size_t>(entry)].steps[position];
+  const Instruction &instruction = *step.instruction;
+  auto count = static_cast<size_t>(instruction.otherwise);
+  std::span<const Step> rest(&step + 1, count);
+  Products::Otherwise otherwise;
+  otherwise.enqueue = [this, rest] {
+    for (const Step &other : rest)
+      perform(other);
+  };
+  for (const Step &other : rest)
+    otherwise.key += std::to_string(static_cast<int>(other.instruction->kind)) +
+                     ":" + std::to_string(other.instruction->index) + " ";
+  return products->prepare(
+      artifact.librarySites[static_cast<size_t>(instruction.index)],
+      step.buffers, artifact.precision == "tf32", index == 0,
+      artifact.entries[static_cast<size_t>(entry)].name + " '" +
+          instruction.name + "'",
+      compute(), count ? &otherwise : nullptr);
+}
+
 void GpuRank::buildPrograms() {
-  for (size_t e = 0; e < artifact.entries.size(); ++e)
-    for (const Instruction &instruction : artifact.entries[e].program) {
+  for (size_t e = 0; e < artifact.entries.size(); ++e) {
+    std::vector<Step> &steps = programs[e].steps;
+    for (const Instruction &instruction : artifact.entries[e].program)
+      steps.push_back(buildStep(static_cast<int>(e), instruction));
+    // From the end: what a call stands for follows it.
+    for (size_t i = steps.size(); i-- > 0;) {
       world.crew->checkStopped();
-      programs[e].steps.push_back(buildStep(static_cast<int>(e), instruction));
+      if (steps[i].instruction->kind == Instruction::Kind::Library)
+        steps[i].product = prepareProduct(static_cast<int>(e), i);
     }
+  }
 }

@@ -91,7 +91,8 @@ public:
   ProductHandle *product = nullptr;
   /// Column-major: the first operand is B', the second A'.
   LayoutHandle *a = nullptr, *b = nullptr, *y = nullptr;
-  Address aAt = 0, bAt = 0, yAt = 0, bias = 0;
+  Address aAt = 0, bAt = 0, yAt = 0, aux = 0;
+  Address bias = 0;  ///< or its gradient
   int64_t inner = 1; ///< batches of one cuBLASLt call, the last dimension
   ProductChoices::Choice choice;
   /// Of B', A' and the result.
@@ -179,13 +180,17 @@ void checkProblem(const MatmulProblem &problem, const std::string &where) {
   };
   require(isFloat(problem.a.type),
           "cuBLASLt has no product of " + std::string(name(problem.a.type)));
-  bool gelu = problem.activation == Activation::GeluTanh;
+  bool gelu = problem.activation == Activation::GeluTanh ||
+              problem.activation == Activation::GeluTanhGradient;
   require(problem.activation == Activation::None ||
               (gelu && problem.y.type != DType::F64),
           "cuBLASLt doesn't compute this activation as the operator means it");
   require(!problem.hasResidual, "cuBLASLt takes no residual of its own shape");
-  require(problem.k > 0 || (!problem.hasBias && !gelu),
+  bool sums = problem.biasGradient != BiasGradient::None;
+  require(problem.k > 0 || (!problem.hasBias && !gelu && !sums),
           "a product over nothing with bias or activation");
+  require(problem.batch.empty() || (!problem.hasAux && !sums),
+          "a pre-activation or bias gradient of several products");
   require(problem.batch.size() <= 1 ||
               problem.batches() <= std::numeric_limits<int32_t>::max(),
           "too many batches");
@@ -200,10 +205,28 @@ int computeType(const MatmulProblem &problem, bool tf32) {
   return rounds ? blas::ComputeFastTF32 : blas::ComputeF32;
 }
 
+/// The product is transposed: what cuBLASLt calls A is B.
 int epilogueOf(const MatmulProblem &problem) {
+  if (problem.biasGradient == BiasGradient::A)
+    return blas::EpilogueSumB;
+  if (problem.biasGradient == BiasGradient::B)
+    return blas::EpilogueSumA;
+  if (problem.activation == Activation::GeluTanhGradient)
+    return blas::EpilogueGeluGradient |
+           (problem.biasGradient == BiasGradient::Result
+                ? blas::EpilogueGradientSum
+                : 0);
   if (problem.activation == Activation::GeluTanh)
-    return problem.hasBias ? blas::EpilogueGeluBias : blas::EpilogueGelu;
+    return (problem.hasBias ? blas::EpilogueGeluBias : blas::EpilogueGelu) |
+           (problem.hasAux ? blas::EpilogueAux : 0);
   return problem.hasBias ? blas::EpilogueBias : blas::EpilogueNone;
+}
+
+/// Whether cuBLASLt can read or write the auxiliary matrix where it is.
+bool auxFits(const MatmulProblem &problem, Address aux) {
+  return !problem.hasAux ||
+         (problem.n % blas::AuxGranule == 0 &&
+          aux % static_cast<Address>(blas::AuxAlignment) == 0);
 }
 
 MatmulProblem read(const LibrarySite &site, const std::string &where) {
@@ -218,111 +241,135 @@ MatmulProblem read(const LibrarySite &site, const std::string &where) {
 
 } // namespace
 
-const Products::Call *Products::prepare(const LibrarySite &site,
-                                        const std::vector<Address> &buffers,
-                                        bool tf32, bool chooses,
-                                        const std::string &where,
-                                        StreamHandle *stream) {
+const Products::Call *
+Products::prepare(const LibrarySite &site, const std::vector<Address> &buffers,
+                  bool tf32, bool chooses, const std::string &where,
+                  StreamHandle *stream, const Otherwise *otherwise) {
   auto call = std::make_unique<Call>(blas);
   call->where = where;
   call->problem = read(site, where);
   const MatmulProblem &problem = call->problem;
   checkProblem(problem, where);
+  auto at = [&](int position) {
+    return position < 0 ? 0 : buffers[static_cast<size_t>(position)];
+  };
   call->aAt = buffers[0];
   call->bAt = buffers[1];
-  call->yAt = buffers[static_cast<size_t>(problem.yAt)];
-  call->bias =
-      problem.hasBias ? buffers[static_cast<size_t>(problem.biasAt)] : 0;
+  call->yAt = at(problem.yAt);
+  call->aux = at(problem.auxAt);
+  call->bias = at(problem.hasBias ? problem.biasAt : problem.biasGradientAt);
+  size_t results = site.operands.size() - static_cast<size_t>(site.results);
   for (size_t i = 0; i < site.operands.size(); ++i) {
     int64_t bytes = byteSize(site.operands[i].type);
     for (int64_t extent : site.operands[i].shape)
       bytes *= extent;
-    bool written = static_cast<int>(i) == problem.yAt;
     call->touched.push_back(
-        {buffers[i], static_cast<uint64_t>(bytes), written});
-    if (written)
+        {buffers[i], static_cast<uint64_t>(bytes), i >= results});
+    if (static_cast<int>(i) == problem.yAt)
       call->yBytes = bytes;
   }
   call->isZero = problem.k == 0;
+  if (!auxFits(problem, call->aux)) {
+    if (otherwise)
+      return nullptr;
+    fail(exits::BadInput, "artifact",
+         where +
+             ": cuBLASLt needs pre-activations with rows of a multiple of " +
+             std::to_string(blas::AuxGranule) +
+             " elements that begin at a "
+             "multiple of " +
+             std::to_string(blas::AuxAlignment) + " bytes");
+  }
   if (call->yBytes > 0 && !call->isZero) {
-    Operand a, b, y;
-    if (!transposedOperand(problem.a, problem.m, problem.k, a) ||
-        !transposedOperand(problem.b, problem.k, problem.n, b) ||
-        !transposedOperand(problem.y, problem.m, problem.n, y) || y.transposed)
-      fail(exits::BadInput, "artifact",
-           where + ": cuBLASLt needs operands with one dense dimension and a "
-                   "row-major result");
-    int compute = computeType(problem, tf32), epilogue = epilogueOf(problem);
-    int scale = problem.y.type == DType::F64 ? blas::TypeF64 : blas::TypeF32;
-    checkBlas(blas.productCreate(&call->product, compute, scale), where);
-    auto set = [&](int attribute, const auto &value) {
-      checkBlas(
-          blas.productSet(call->product, attribute, &value, sizeof(value)),
-          where);
-    };
-    // The first operand of the transposed product is B'.
-    set(blas::TransposeA,
-        b.transposed ? blas::TransposedOperand : blas::PlainOperand);
-    set(blas::TransposeB,
-        a.transposed ? blas::TransposedOperand : blas::PlainOperand);
-    set(blas::Epilogue, static_cast<uint32_t>(epilogue));
-    // The heuristics look at the address: it is the one of every run.
-    if (problem.hasBias)
-      set(blas::BiasPointer, call->bias);
-    if (!problem.batch.empty())
-      call->inner = problem.batch.back();
-    auto makeLayout = [&](LayoutHandle *&layout, const Operand &operand,
-                          const MatmulProblem::View &view) {
-      checkBlas(blas.layoutCreate(&layout, operand.type, operand.rows,
-                                  operand.columns, operand.leading),
-                where);
-      if (call->inner == 1)
-        return;
-      auto count = static_cast<int32_t>(call->inner);
-      int64_t stride = view.batch.back();
-      checkBlas(blas.layoutSet(layout, blas::BatchCount, &count, sizeof(count)),
-                where);
-      checkBlas(
-          blas.layoutSet(layout, blas::BatchStride, &stride, sizeof(stride)),
-          where);
-    };
-    makeLayout(call->b, b, problem.b);
-    makeLayout(call->a, a, problem.a);
-    makeLayout(call->y, y, problem.y);
-    auto add = [&](int64_t number) {
-      call->key += std::to_string(number) + " ";
-    };
-    for (const Operand *operand : {&b, &a, &y})
-      for (int64_t number :
-           {int64_t(operand->type), int64_t(operand->transposed),
-            int64_t(operand->rows), int64_t(operand->columns),
-            operand->leading})
-        add(number);
-    for (const MatmulProblem::View *view : {&problem.b, &problem.a, &problem.y})
-      add(problem.batch.empty() ? 0 : view->batch.back());
-    call->alignments = {alignmentOf(call->bAt, problem.b),
-                        alignmentOf(call->aAt, problem.a),
-                        alignmentOf(call->yAt, problem.y)};
-    for (int64_t alignment : call->alignments)
-      add(alignment);
-    add(alignmentOf(call->bias, {}));
-    for (int64_t number : {call->inner, int64_t(compute), int64_t(epilogue)})
-      add(number);
+    describe(*call, tf32);
+    if (otherwise)
+      call->key += "or " + otherwise->key;
     if (!choices->find(call->key, call->choice)) {
       if (!chooses)
         fail(exits::Internal, "internal",
              where + ": rank 0 has no product of this shape");
-      choose(*call, stream);
+      choose(*call, stream, otherwise);
       choices->add(call->key, call->choice);
     }
+    if (!call->choice.isTaken)
+      return nullptr;
   }
   calls.push_back(std::move(call));
   return calls.back().get();
 }
 
-/// Asks the heuristics and times what they name, into memory of its own: the
-/// result may be state that is there already.
-void Products::choose(Call &call, StreamHandle *stream) {
+/// Makes what cuBLASLt is told of a product, and the key of its choice.
+void Products::describe(Call &call, bool tf32) const {
+  const MatmulProblem &problem = call.problem;
+  Operand a, b, y;
+  if (!transposedOperand(problem.a, problem.m, problem.k, a) ||
+      !transposedOperand(problem.b, problem.k, problem.n, b) ||
+      !transposedOperand(problem.y, problem.m, problem.n, y) || y.transposed)
+    fail(exits::BadInput, "artifact",
+         call.where + ": cuBLASLt needs operands with one dense dimension and "
+                      "a row-major result");
+  int compute = computeType(problem, tf32), epilogue = epilogueOf(problem);
+  int scale = problem.y.type == DType::F64 ? blas::TypeF64 : blas::TypeF32;
+  checkBlas(blas.productCreate(&call.product, compute, scale), call.where);
+  auto set = [&](int attribute, const auto &value) {
+    checkBlas(blas.productSet(call.product, attribute, &value, sizeof(value)),
+              call.where);
+  };
+  // The first operand of the transposed product is B'.
+  set(blas::TransposeA,
+      b.transposed ? blas::TransposedOperand : blas::PlainOperand);
+  set(blas::TransposeB,
+      a.transposed ? blas::TransposedOperand : blas::PlainOperand);
+  set(blas::Epilogue, static_cast<uint32_t>(epilogue));
+  // The heuristics look at addresses: they are those of every run.
+  if (call.bias)
+    set(blas::BiasPointer, call.bias);
+  if (problem.hasAux) {
+    set(blas::AuxPointer, call.aux);
+    set(blas::AuxLeading, problem.n);
+  }
+  if (!problem.batch.empty())
+    call.inner = problem.batch.back();
+  auto makeLayout = [&](LayoutHandle *&layout, const Operand &operand,
+                        const MatmulProblem::View &view) {
+    checkBlas(blas.layoutCreate(&layout, operand.type, operand.rows,
+                                operand.columns, operand.leading),
+              call.where);
+    if (call.inner == 1)
+      return;
+    auto count = static_cast<int32_t>(call.inner);
+    int64_t stride = view.batch.back();
+    checkBlas(blas.layoutSet(layout, blas::BatchCount, &count, sizeof(count)),
+              call.where);
+    checkBlas(
+        blas.layoutSet(layout, blas::BatchStride, &stride, sizeof(stride)),
+        call.where);
+  };
+  makeLayout(call.b, b, problem.b);
+  makeLayout(call.a, a, problem.a);
+  makeLayout(call.y, y, problem.y);
+  auto add = [&](int64_t number) { call.key += std::to_string(number) + " "; };
+  for (const Operand *operand : {&b, &a, &y})
+    for (int64_t number :
+         {int64_t(operand->type), int64_t(operand->transposed),
+          int64_t(operand->rows), int64_t(operand->columns), operand->leading})
+      add(number);
+  for (const MatmulProblem::View *view : {&problem.b, &problem.a, &problem.y})
+    add(problem.batch.empty() ? 0 : view->batch.back());
+  call.alignments = {alignmentOf(call.bAt, problem.b),
+                     alignmentOf(call.aAt, problem.a),
+                     alignmentOf(call.yAt, problem.y)};
+  for (int64_t alignment : call.alignments)
+    add(alignment);
+  add(alignmentOf(call.bias, {}));
+  add(alignmentOf(call.aux, {}));
+  for (int64_t number : {call.inner, int64_t(compute), int64_t(epilogue)})
+    add(number);
+}
+
+/// What the heuristics name for a product and can run.
+std::vector<BlasCandidate> Products::candidatesOf(const Call &call,
+                                                  BlasStatus &status) const {
   PreferenceHandle *preference = nullptr;
   checkBlas(blas.preferenceCreate(&preference), call.where);
   auto set = [&](int attribute, const auto &value) {
@@ -341,26 +388,38 @@ void Products::choose(Call &call, StreamHandle *stream) {
   set(blas::AlignmentD, alignment(2));
   std::vector<BlasCandidate> candidates(kCandidates);
   int found = 0;
-  BlasStatus status =
-      blas.candidates(handle, call.product, call.b, call.a, call.y, call.y,
-                      preference, kCandidates, candidates.data(), &found);
+  status = blas.candidates(handle, call.product, call.b, call.a, call.y, call.y,
+                           preference, kCandidates, candidates.data(), &found);
   blas.preferenceDestroy(preference);
   std::erase_if(candidates, [&](const BlasCandidate &candidate) {
-    return &candidate - candidates.data() >= found ||
+    return status != blas::Success || &candidate - candidates.data() >= found ||
            candidate.status != blas::Success ||
            candidate.workspaceBytes > static_cast<size_t>(kWorkspaceBytes);
   });
-  if (status != blas::Success || candidates.empty())
+  return candidates;
+}
+
+/// Asks the heuristics and times what they name, into memory of its own: the
+/// result may be state that is there already.
+void Products::choose(Call &call, StreamHandle *stream,
+                      const Otherwise *otherwise) {
+  BlasStatus status = blas::Success;
+  std::vector<BlasCandidate> candidates = candidatesOf(call, status);
+  call.choice.isTaken = !candidates.empty();
+  if (candidates.empty()) {
+    if (otherwise)
+      return;
     fail(exits::NotPresent, "device",
          call.where + ": cuBLASLt on " + device.name() +
              " has no way to compute this product: " +
              blas.statusText(status == blas::Success ? blas::NotSupported
                                                      : status));
+  }
   size_t best = 0;
-  if (candidates.size() > 1) {
+  float least = std::numeric_limits<float>::infinity();
+  if (candidates.size() > 1 || otherwise) {
     DeviceMemory result =
         device.allocate(call.yBytes, "timing matrix products");
-    float least = std::numeric_limits<float>::infinity();
     for (size_t i = 0; i < candidates.size(); ++i) {
       float took = time(call, candidates[i], result.get(), stream);
       if (took < least) {
@@ -369,7 +428,15 @@ void Products::choose(Call &call, StreamHandle *stream) {
       }
     }
   }
-  call.choice = {candidates[best].algorithm, candidates[best].workspaceBytes};
+  call.choice.algorithm = candidates[best].algorithm;
+  call.choice.workspaceBytes = candidates[best].workspaceBytes;
+  if (otherwise) {
+    auto enqueue = [&] {
+      otherwise->enqueue();
+      return true;
+    };
+    call.choice.isTaken = least < time(enqueue, stream);
+  }
 }
 
 namespace {
@@ -394,24 +461,34 @@ float Products::time(const Call &call, const BlasCandidate &candidate,
                      Address result, StreamHandle *stream) const {
   const DriverApi &driver = device.api();
   Factors factors(call.problem);
+  auto enqueue = [&] {
+    if (driver.touches) {
+      std::vector<Touched> ranges = call.touched;
+      for (Touched &range : ranges)
+        if (range.begin == call.yAt)
+          range.begin = result;
+      driver.touches(ranges.data(), ranges.size());
+    }
+    return blas.multiply(handle, call.product, factors.alpha(),
+                         pointerTo(call.bAt), call.b, pointerTo(call.aAt),
+                         call.a, factors.beta(), pointerTo(result), call.y,
+                         pointerTo(result), call.y, &candidate.algorithm,
+                         pointerTo(workspace.get()), candidate.workspaceBytes,
+                         stream) == blas::Success;
+  };
+  return time(enqueue, stream);
+}
+
+/// Milliseconds of some runs; infinite if `enqueue` fails.
+float Products::time(const std::function<bool()> &enqueue,
+                     StreamHandle *stream) const {
+  const DriverApi &driver = device.api();
   Event begin = device.makeEvent(true), end = device.makeEvent(true);
   for (int i = 0; i <= kTimedRuns; ++i) {
     // The first run loads the kernel and isn't timed.
     if (i == 1)
       check(driver, driver.eventRecord(begin.get(), stream), "timing");
-    if (driver.touches) {
-      std::vector<Touched> ranges = call.touched;
-      for (Touched &range : ranges)
-        if (range.written)
-          range.begin = result;
-      driver.touches(ranges.data(), ranges.size());
-    }
-    BlasStatus status = blas.multiply(
-        handle, call.product, factors.alpha(), pointerTo(call.bAt), call.b,
-        pointerTo(call.aAt), call.a, factors.beta(), pointerTo(result), call.y,
-        pointerTo(result), call.y, &candidate.algorithm,
-        pointerTo(workspace.get()), candidate.workspaceBytes, stream);
-    if (status != blas::Success)
+    if (!enqueue())
       return std::numeric_limits<float>::infinity();
   }
   check(driver, driver.eventRecord(end.get(), stream), "timing");

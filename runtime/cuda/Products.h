@@ -7,13 +7,17 @@
 // Y' [n, m] = B' A', with the same bytes; a bias of n is then one of rows.
 //
 // Taken are f64, f32, f16 and bf16, 16-bit operands with f32 results, a bias,
-// and gelu_tanh as epilogue, which is the form that cuBLASLt computes. Other
-// activations are not computed as the op means them (its relu turns NaN into 0)
-// and are refused, like residuals and integers: the compiler has kernels.
+// and as epilogues gelu_tanh, which is the form that cuBLASLt computes, its
+// gradient, and sums that are gradients of a bias. Other activations are not
+// computed as the op means them (its relu turns NaN into 0) and are refused,
+// like residuals and integers: the compiler has kernels.
 //
 // What computes a shape is chosen once: rank 0 times the candidates of the
 // heuristics, and all ranks take its choice, so that values that are equal on
-// all ranks stay equal. Reductions with atomics are never among them.
+// all ranks stay equal. Reductions with atomics are never among them. A call
+// that stands for a product and kernels (Instruction::otherwise) is timed
+// against those, and left out where it isn't faster or cuBLASLt has no way to
+// compute it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_RUNTIME_CUDA_PRODUCTS_H
@@ -23,6 +27,7 @@
 #include "runtime/comm/Crew.h"
 #include "runtime/cuda/Handles.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -38,6 +43,7 @@ public:
   struct Choice {
     BlasAlgorithm algorithm{};
     size_t workspaceBytes = 0;
+    bool isTaken = true; ///< false: its other form is faster
   };
   /// False if there is none for `key`.
   bool find(const std::string &key, Choice &choice) const;
@@ -67,14 +73,21 @@ public:
 
   /// One call site with its addresses, ready to be given to streams.
   class Call;
+  /// What else computes a call's results.
+  struct Otherwise {
+    std::string key;               ///< equal: as fast
+    std::function<void()> enqueue; ///< to the stream that prepare() is told
+  };
 
   /// Checks the site and chooses how it is computed: by itself if `chooses`, or
   /// as was chosen. `tf32`: f32 products may round their operands to tf32.
-  /// Throws RuntimeError that begins with `where`.
+  /// Null: it is computed `otherwise`. Throws RuntimeError that begins with
+  /// `where`.
   const Call *prepare(const LibrarySite &site,
                       const std::vector<Address> &buffers, bool tf32,
                       bool chooses, const std::string &where,
-                      StreamHandle *stream);
+                      StreamHandle *stream,
+                      const Otherwise *otherwise = nullptr);
   void enqueue(const Call &call, StreamHandle *stream) const;
 
   /// Of the workspace that all products of the rank share.
@@ -83,9 +96,13 @@ public:
   std::set<std::string> implementations() const;
 
 private:
-  void choose(Call &call, StreamHandle *stream);
+  void describe(Call &call, bool tf32) const;
+  std::vector<BlasCandidate> candidatesOf(const Call &call,
+                                          BlasStatus &status) const;
+  void choose(Call &call, StreamHandle *stream, const Otherwise *otherwise);
   float time(const Call &call, const BlasCandidate &candidate, Address result,
              StreamHandle *stream) const;
+  float time(const std::function<bool()> &enqueue, StreamHandle *stream) const;
   void checkBlas(BlasStatus status, const std::string &what) const;
 
   const CublasLtApi &blas;

@@ -23,7 +23,7 @@ StepRunner::StepRunner(std::vector<GpuRank *> given)
 
 void StepRunner::run(int entry) {
   Captured &captured = entries[static_cast<size_t>(entry)];
-  if (captured.warm && !captured.exec)
+  if (captured.warm && !captured.exec && ranks[0]->captures())
     capture(entry);
   for (GpuRank *rank : ranks)
     rank->beginStep();
@@ -124,6 +124,7 @@ void StepRunner::enqueue(int entry) {
       break;
     default:
       enqueueInstruction(entry, i);
+      i += ranks[0]->replaced(entry, i);
     }
   }
   std::vector<std::vector<int64_t>> &sites =

@@ -28,6 +28,14 @@
 //   Types: f32, f64, f16, bf16 (accumulated in f32), i32, i64, u32, u64;
 //   A and B of i8, u8 with Y of i32; 16 bit A and B with Y of f32.
 //   K = 0 gives a product of zeros.
+//   On GPUs, with types that are all the same:
+//   aux         bool     gelu_tanh: a second result of the shape of Y, what the
+//               activation is applied to
+//   activation  "gelu_tanh_gradient": the input before Y has its shape; Y is
+//               the product times the gradient of gelu_tanh there
+//   biasGradient  "result": last result is [N], the sum of Y's rows, with
+//               gelu_tanh_gradient; "a", "b": [M] or [N], A or B summed over
+//               the contracted dimension, without activation
 //
 // attention Q [B, H, S, D], K [B, Hkv, T, D], V [B, Hkv, T, Dv], (mask),
 //           (queryStart) -> Y [B, H, S, Dv], (logsumexp [B, H, S])

@@ -121,15 +121,25 @@ MatmulProblem readMatmul(SiteReader &reader) {
 
   problem.hasBias = reader.flag("bias", false);
   problem.hasResidual = reader.flag("residual", false);
-  std::vector<std::string> names = {"none", "relu", "gelu_erf", "gelu_tanh",
-                                    "silu"};
+  std::vector<std::string> names = {"none",      "relu", "gelu_erf",
+                                    "gelu_tanh", "silu", "gelu_tanh_gradient"};
   std::string activation = reader.choice("activation", "none", names);
   problem.activation = Activation(
       std::find(names.begin(), names.end(), activation) - names.begin());
+  std::vector<std::string> summed = {"none", "result", "a", "b"};
+  problem.biasGradient =
+      BiasGradient(std::find(summed.begin(), summed.end(),
+                             reader.choice("biasGradient", "none", summed)) -
+                   summed.begin());
+  bool isGradient = problem.activation == Activation::GeluTanhGradient;
+  bool givesAux = reader.flag("aux", false);
+  problem.hasAux = givesAux || isGradient;
+  reader.require(!givesAux || problem.activation == Activation::GeluTanh,
+                 "only gelu_tanh gives what it is applied to");
   problem.roundToBf16 = reader.choice("compute", "", {"bf16"}) == "bf16";
   problem.alpha = reader.number("alpha", 1.0);
 
-  Tensor bias, residual;
+  Tensor bias, residual, aux;
   if (problem.hasBias) {
     problem.biasAt = reader.position();
     bias = reader.next("bias");
@@ -138,8 +148,41 @@ MatmulProblem readMatmul(SiteReader &reader) {
     problem.residualAt = reader.position();
     residual = reader.next("residual");
   }
+  if (isGradient) {
+    problem.auxAt = reader.position();
+    aux = reader.next("pre-activation");
+  }
   problem.yAt = reader.position();
   Tensor y = reader.next("Y");
+  if (givesAux) {
+    problem.auxAt = reader.position();
+    aux = reader.next("pre-activation");
+  }
+  if (problem.hasAux)
+    reader.require(
+        aux.type == y.type && aux.shape == y.shape && aux.isRowMajor(),
+        "the pre-activation is " + toString(aux) + ", Y " + toString(y));
+  reader.require(
+      (!problem.hasAux && problem.biasGradient == BiasGradient::None) ||
+          (a.type == y.type && isFloat(y.type)),
+      "pre-activations and bias gradients are for one floating "
+      "point type");
+  if (problem.biasGradient != BiasGradient::None) {
+    problem.biasGradientAt = reader.position();
+    Tensor sum = reader.next("bias gradient");
+    int64_t size =
+        problem.biasGradient == BiasGradient::A ? problem.m : problem.n;
+    reader.require(sum.type == y.type && sum.rank() == 1 &&
+                       sum.dim(0) == size && sum.isRowMajor(),
+                   "the bias gradient is " + toString(sum) + ", not of " +
+                       std::to_string(size) + " elements of Y's type");
+    reader.require(
+        !problem.hasBias &&
+            (problem.biasGradient == BiasGradient::Result
+                 ? isGradient
+                 : problem.activation == Activation::None && rank == 2),
+        "this product gives no bias gradient");
+  }
   std::vector<int64_t> expected = problem.batch;
   expected.push_back(problem.m);
   expected.push_back(problem.n);
@@ -180,6 +223,8 @@ MatmulProblem readMatmul(SiteReader &reader) {
 
 std::unique_ptr<LibraryKernel> prepareMatmul(SiteReader &reader) {
   MatmulProblem problem = readMatmul(reader);
+  reader.require(!problem.hasAux && problem.biasGradient == BiasGradient::None,
+                 "pre-activations and bias gradients are for GPUs");
   std::string reason;
   if (auto kernel = prepareOneDnnMatmul(problem, reader.context, reason))
     return kernel;

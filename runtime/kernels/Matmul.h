@@ -8,7 +8,18 @@
 
 namespace mtp {
 
-enum class Activation : uint8_t { None, Relu, GeluErf, GeluTanh, Silu };
+/// The gradient is that of GeluTanh at another operand, times the product.
+enum class Activation : uint8_t {
+  None,
+  Relu,
+  GeluErf,
+  GeluTanh,
+  Silu,
+  GeluTanhGradient
+};
+/// What a bias gradient is the sum of: the rows of the result, or, over the
+/// contracted dimension, an operand.
+enum class BiasGradient : uint8_t { None, Result, A, B };
 
 /// Y = activation(alpha A B + bias) + residual for every batch, transposes
 /// resolved into strides, batch dimensions merged as far as strides allow (into
@@ -25,9 +36,11 @@ struct MatmulProblem {
   bool hasBias = false, hasResidual = false;
   bool roundToBf16 = false;
   Activation activation = Activation::None;
+  BiasGradient biasGradient = BiasGradient::None;
+  bool hasAux = false; ///< the pre-activation, row-major, is read or written
   double alpha = 1;
   /// Positions among the site's operands; a is 0, b is 1.
-  int biasAt = -1, residualAt = -1, yAt = -1;
+  int biasAt = -1, residualAt = -1, yAt = -1, auxAt = -1, biasGradientAt = -1;
 
   int64_t batches() const;
   /// Element offset of batch `index` in `view`.

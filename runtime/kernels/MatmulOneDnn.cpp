@@ -202,6 +202,8 @@ OneDnnMatmul::OneDnnMatmul(const MatmulProblem &given,
   case Activation::Silu:
     postOps.append_eltwise(1, dnnl::algorithm::eltwise_swish, 1, 0);
     break;
+  case Activation::GeluTanhGradient: // prepareMatmul() refuses it
+    break;
   }
   memory::desc residualDesc;
   bool residualIsPostOp = p.hasResidual && p.activation != Activation::Relu;

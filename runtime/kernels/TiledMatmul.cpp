@@ -36,6 +36,8 @@ template <typename T> T activate(T x, Activation activation) {
                                (x + T(0.044715) * x * x * x)));
     case Activation::Silu:
       return x / (T(1) + std::exp(-x));
+    case Activation::GeluTanhGradient: // prepareMatmul() refuses it
+      break;
     }
   }
   return x;

@@ -217,7 +217,7 @@ std::vector<SiteCount> ThreadSession::counters() const {
   std::vector<SiteCount> result;
   const auto &counters = threads.rank(0).counters();
   for (size_t i = 0; i < counters.size(); ++i)
-    if (counters[i].count)
+    if (counters[i].count || counters[i].bytes)
       result.push_back({static_cast<int64_t>(i), counters[i].count,
                         counters[i].bytes, counters[i].wireBytes});
   return result;

@@ -102,6 +102,17 @@ TEST(Headers, NumbersOfCublasLtAreTheSame) {
   EXPECT_EQ(ours::blas::EpilogueBias, CUBLASLT_EPILOGUE_BIAS);
   EXPECT_EQ(ours::blas::EpilogueGelu, CUBLASLT_EPILOGUE_GELU);
   EXPECT_EQ(ours::blas::EpilogueGeluBias, CUBLASLT_EPILOGUE_GELU_BIAS);
+  EXPECT_EQ(ours::blas::AuxPointer, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER);
+  EXPECT_EQ(ours::blas::AuxLeading, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
+  EXPECT_EQ(ours::blas::EpilogueGelu | ours::blas::EpilogueAux,
+            CUBLASLT_EPILOGUE_GELU_AUX);
+  EXPECT_EQ(ours::blas::EpilogueGeluBias | ours::blas::EpilogueAux,
+            CUBLASLT_EPILOGUE_GELU_AUX_BIAS);
+  EXPECT_EQ(ours::blas::EpilogueGeluGradient, CUBLASLT_EPILOGUE_DGELU);
+  EXPECT_EQ(ours::blas::EpilogueGeluGradient | ours::blas::EpilogueGradientSum,
+            CUBLASLT_EPILOGUE_DGELU_BGRAD);
+  EXPECT_EQ(ours::blas::EpilogueSumA, CUBLASLT_EPILOGUE_BGRADA);
+  EXPECT_EQ(ours::blas::EpilogueSumB, CUBLASLT_EPILOGUE_BGRADB);
   EXPECT_EQ(ours::blas::BatchCount, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
   EXPECT_EQ(ours::blas::BatchStride,
             CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);

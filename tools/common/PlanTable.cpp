@@ -84,10 +84,12 @@ static std::string collectiveTable(const Artifact &artifact,
           c.bytes, c.reason);
   else
     for (const CollectiveSite &site : artifact.collectiveSites)
-      add(site.node,
-          std::string(collectiveKindName(site.kind)) + " on " + site.axisName +
-              " (" + site.op + ")" + (trains ? ", " + site.phase : ""),
-          site.predictedCount, site.predictedBytes, site.reason);
+      if (site.partOf < 0)
+        add(site.node,
+            std::string(collectiveKindName(site.kind)) + " on " +
+                site.axisName + " (" + site.op + ")" +
+                (trains ? ", " + site.phase : ""),
+            site.predictedCount, site.predictedBytes, site.reason);
   if (!sites)
     return "Collectives: none\n";
   return "Collectives: " + std::to_string(sites) + " a step, " +

@@ -121,7 +121,13 @@ void Report::addArtifact(const Artifact &artifact) {
   if (root["parameters"].empty())
     root["parameters"] = parametersOf(artifact);
   json list = json::array();
-  for (const CollectiveSite &site : artifact.collectiveSites)
+  entryOfSite.clear();
+  for (const CollectiveSite &site : artifact.collectiveSites) {
+    // Parts are counted with the first.
+    entryOfSite.push_back(site.partOf < 0 ? list.size()
+                                          : entryOfSite[size_t(site.partOf)]);
+    if (site.partOf >= 0)
+      continue;
     list.push_back({{"op", site.op},
                     {"kind", collectiveKindName(site.kind)},
                     {"axis", site.axisName},
@@ -133,6 +139,7 @@ void Report::addArtifact(const Artifact &artifact) {
                     {"wire_bytes", 0},
                     {"predicted_count", site.predictedCount},
                     {"predicted_bytes", site.predictedBytes}});
+  }
   root["collectives"] = list;
 }
 
@@ -144,11 +151,17 @@ void Report::addSession(const Session &session,
       states += localBytes(session.artifact(), parameter);
   root["parameter_bytes_per_rank"] = session.parameterBytesPerRank() - states;
   root["arena_bytes_per_rank"] = session.arenaBytesPerRank();
+  for (json &site : root["collectives"])
+    for (const char *key : {"count", "bytes", "wire_bytes"})
+      site[key] = 0;
   for (const SiteCount &counted : counts) {
-    json &site = root["collectives"].at(size_t(counted.site));
-    site["count"] = counted.count;
-    site["bytes"] = counted.bytes;
-    site["wire_bytes"] = counted.wireBytes;
+    json &site = root["collectives"].at(entryOfSite.at(size_t(counted.site)));
+    auto add = [&](const char *key, int64_t number) {
+      site[key] = site[key].get<int64_t>() + number;
+    };
+    add("count", counted.count);
+    add("bytes", counted.bytes);
+    add("wire_bytes", counted.wireBytes);
   }
 }
 

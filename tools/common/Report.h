@@ -48,6 +48,7 @@ public:
 
 private:
   nlohmann::json root;
+  std::vector<size_t> entryOfSite; ///< in root["collectives"]
 };
 
 /// "all_reduce", ...

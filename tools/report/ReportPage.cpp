@@ -64,11 +64,12 @@ std::string facts(const Artifact &artifact, const json &plan) {
   Footprint footprint = footprintOf(artifact);
   text += fact(bytesText(footprint.total), "memory of a rank");
   text += fact(bytesText(footprint.parameters), "weights of a rank");
-  int64_t bytes = 0;
-  for (const CollectiveSite &site : artifact.collectiveSites)
+  int64_t bytes = 0, collectives = 0;
+  for (const CollectiveSite &site : artifact.collectiveSites) {
     bytes += site.predictedBytes;
-  text += fact(std::to_string(artifact.collectiveSites.size()),
-               "collectives of the program");
+    collectives += site.partOf < 0;
+  }
+  text += fact(std::to_string(collectives), "collectives of the program");
   text += fact(bytesText(bytes), "moved by a rank in a step");
   text += "</div>\n";
   if (plan.contains("costs"))

@@ -148,9 +148,10 @@ std::vector<Row> rowsOfGraph(const json &explain) {
 std::vector<Row> rowsOfArtifact(const Artifact &artifact) {
   std::vector<Row> rows;
   for (const CollectiveSite &site : artifact.collectiveSites)
-    rows.push_back({site.phase, site.op, collectiveKindName(site.kind),
-                    site.axisName, site.node, "", site.reason, "",
-                    site.predictedBytes, -1, -1});
+    if (site.partOf < 0)
+      rows.push_back({site.phase, site.op, collectiveKindName(site.kind),
+                      site.axisName, site.node, "", site.reason, "",
+                      site.predictedBytes, -1, -1});
   return rows;
 }
 

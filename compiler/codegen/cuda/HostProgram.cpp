@@ -71,8 +71,8 @@ private:
   }
 
   /// Calls a function of the runtime, declared with what it is told.
-  void call(const std::string &name, ValueRange operands,
-            ArrayRef<NamedAttribute> told) {
+  func::CallOp call(const std::string &name, ValueRange operands,
+                    ArrayRef<NamedAttribute> told) {
     if (!module.lookupSymbol(name)) {
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(module.getBody());
@@ -82,7 +82,7 @@ private:
       for (NamedAttribute attribute : told)
         declared->setAttr(attribute.getName(), attribute.getValue());
     }
-    func::CallOp::create(builder, loc, name, TypeRange(), operands);
+    return func::CallOp::create(builder, loc, name, TypeRange(), operands);
   }
 
   NamedAttribute text(StringRef name, const std::string &value) {
@@ -112,16 +112,23 @@ private:
       return launch(step);
     case Instruction::Kind::Library: {
       const LibrarySite &site = artifact.librarySites[step.index];
-      return call(site.kind + "_" + std::to_string(step.index), addresses(step),
-                  {text("mtp.attributes", site.attributes.dump())});
+      auto made =
+          call(site.kind + "_" + std::to_string(step.index), addresses(step),
+               {text("mtp.attributes", site.attributes.dump())});
+      // So many of the next ones are another way to compute the same.
+      if (step.otherwise)
+        made->setAttr("mtp.otherwise",
+                      builder.getI64IntegerAttr(step.otherwise));
+      return;
     }
     case Instruction::Kind::Start:
     case Instruction::Kind::Done: {
       const CollectiveSite &site = artifact.collectiveSites[step.index];
       bool starts = step.kind == Instruction::Kind::Start;
-      return call((starts ? "start_" : "done_") + site.op + "_" +
-                      std::to_string(step.index),
-                  addresses(step), {text("mtp.axes", site.axisName)});
+      call((starts ? "start_" : "done_") + site.op + "_" +
+               std::to_string(step.index),
+           addresses(step), {text("mtp.axes", site.axisName)});
+      return;
     }
     case Instruction::Kind::LoopBegin: {
       auto loop = scf::ForOp::create(builder, loc, index(0), index(step.count),

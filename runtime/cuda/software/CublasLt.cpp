@@ -16,7 +16,11 @@ struct ProductHandle {
   int compute = 0, scaleType = 0;
   bool transposeA = false, transposeB = false;
   uint32_t epilogue = blas::EpilogueNone;
-  Address bias = 0;
+  Address bias = 0, aux = 0;
+  int64_t auxLeading = 0;
+  bool has(int flag) const {
+    return (epilogue & static_cast<uint32_t>(flag)) != 0;
+  }
 };
 struct LayoutHandle {
   int type = 0;
@@ -54,37 +58,82 @@ struct Product {
     return loadBlas(layout.type, base + at * static_cast<int64_t>(
                                                  sizeOfBlasType(layout.type)));
   }
-  double activation(double x) const {
-    if (!(product.epilogue & blas::EpilogueGelu))
-      return x;
-    return 0.5 * x *
-           (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+  static double gelu(double x) {
+    return 0.5 * x * (1 + std::tanh(kRoot * (x + kCubic * x * x * x)));
+  }
+  static double geluGradient(double x) {
+    double t = std::tanh(kRoot * (x + kCubic * x * x * x));
+    return 0.5 * (1 + t) +
+           0.5 * x * (1 - t * t) * kRoot * (1 + 3 * kCubic * x * x);
+  }
+  double left(int64_t batch, int64_t row, int64_t k) const {
+    return product.transposeA ? element(aLayout, a, batch, k, row)
+                              : element(aLayout, a, batch, row, k);
+  }
+  double right(int64_t batch, int64_t k, int64_t column) const {
+    return product.transposeB ? element(bLayout, b, batch, column, k)
+                              : element(bLayout, b, batch, k, column);
+  }
+  /// Element `index` of the bias, or of its gradient.
+  char *bias(int64_t index) const {
+    return reinterpret_cast<char *>(product.bias) +
+           index * static_cast<int64_t>(sizeOfBlasType(dLayout.type));
+  }
+  /// What the epilogue makes of a sum of products.
+  double finished(double sum, int64_t row, int64_t column) const {
+    if (product.has(blas::EpilogueBias))
+      sum += loadBlas(dLayout.type, bias(row));
+    bool isGelu = product.has(blas::EpilogueGelu);
+    if (!product.has(blas::EpilogueAux))
+      return isGelu ? gelu(sum) : sum;
+    char *aux = reinterpret_cast<char *>(product.aux) +
+                (column * product.auxLeading + row) *
+                    static_cast<int64_t>(sizeOfBlasType(dLayout.type));
+    if (!isGelu)
+      return sum * geluGradient(loadBlas(dLayout.type, aux));
+    storeBlas(dLayout.type, aux, sum);
+    return gelu(sum);
+  }
+  /// Gradients of a bias that are sums over the contracted dimension.
+  void sumOperand(int64_t depth) const {
+    bool ofA = product.has(blas::EpilogueSumA);
+    if (!ofA && !product.has(blas::EpilogueSumB))
+      return;
+    auto size = static_cast<int64_t>(ofA ? dLayout.rows : dLayout.columns);
+    for (int64_t i = 0; i < size; ++i) {
+      double sum = 0;
+      for (int64_t k = 0; k < depth; ++k)
+        sum += ofA ? left(0, i, k) : right(0, k, i);
+      storeBlas(dLayout.type, bias(i), sum);
+    }
   }
   void operator()() const {
     auto rows = static_cast<int64_t>(dLayout.rows),
          columns = static_cast<int64_t>(dLayout.columns),
          depth = static_cast<int64_t>(product.transposeA ? aLayout.rows
                                                          : aLayout.columns);
-    bool hasBias = (product.epilogue & blas::EpilogueBias) != 0;
     auto size = static_cast<int64_t>(sizeOfBlasType(dLayout.type));
+    bool sumsRows = product.has(blas::EpilogueGradientSum);
+    std::vector<double> rowSums(sumsRows ? dLayout.rows : 0);
     for (int64_t batch = 0; batch < dLayout.count; ++batch)
       for (int64_t column = 0; column < columns; ++column)
         for (int64_t row = 0; row < rows; ++row) {
           double sum = 0;
           for (int64_t k = 0; k < depth; ++k)
-            sum += (product.transposeA ? element(aLayout, a, batch, k, row)
-                                       : element(aLayout, a, batch, row, k)) *
-                   (product.transposeB ? element(bLayout, b, batch, column, k)
-                                       : element(bLayout, b, batch, k, column));
-          sum *= alpha;
-          if (hasBias)
-            sum += loadBlas(dLayout.type,
-                            reinterpret_cast<const char *>(product.bias) +
-                                row * size);
+            sum += left(batch, row, k) * right(batch, k, column);
+          double value = finished(sum * alpha, row, column);
+          if (sumsRows)
+            rowSums[static_cast<size_t>(row)] += value;
           int64_t at = batch * dLayout.stride + column * dLayout.leading + row;
-          storeBlas(dLayout.type, d + at * size, activation(sum));
+          storeBlas(dLayout.type, d + at * size, value);
         }
+    for (size_t row = 0; row < rowSums.size(); ++row)
+      storeBlas(dLayout.type, bias(static_cast<int64_t>(row)), rowSums[row]);
+    sumOperand(depth);
   }
+
+  static constexpr double kRoot = 0.7978845608028654, ///< sqrt(2 / pi)
+      kCubic = 0.044715;
 };
 
 } // namespace
@@ -122,7 +171,9 @@ int mtp_cublasLtMatmulDescSetAttribute(ProductHandle *product, int attribute,
     std::memcpy(&number, value, sizeof(number));
     return number;
   };
-  if (bytes != (attribute == blas::BiasPointer ? 8u : 4u))
+  bool isWide = attribute == blas::BiasPointer ||
+                attribute == blas::AuxPointer || attribute == blas::AuxLeading;
+  if (bytes != (isWide ? 8u : 4u))
     return blas::InvalidValue;
   if (attribute == blas::TransposeA)
     product->transposeA = integer() == blas::TransposedOperand;
@@ -132,6 +183,10 @@ int mtp_cublasLtMatmulDescSetAttribute(ProductHandle *product, int attribute,
     product->epilogue = static_cast<uint32_t>(integer());
   else if (attribute == blas::BiasPointer)
     std::memcpy(&product->bias, value, bytes);
+  else if (attribute == blas::AuxPointer)
+    std::memcpy(&product->aux, value, bytes);
+  else if (attribute == blas::AuxLeading)
+    std::memcpy(&product->auxLeading, value, bytes);
   else
     return blas::InvalidValue;
   return blas::Success;
@@ -172,12 +227,19 @@ int mtp_cublasLtMatmulPreferenceSetAttribute(PreferenceHandle *, int attribute,
              ? blas::Success
              : blas::InvalidValue;
 }
-int mtp_cublasLtMatmulAlgoGetHeuristic(BlasHandle *handle, ProductHandle *,
+int mtp_cublasLtMatmulAlgoGetHeuristic(BlasHandle *handle,
+                                       ProductHandle *product, LayoutHandle *,
                                        LayoutHandle *, LayoutHandle *,
-                                       LayoutHandle *, LayoutHandle *,
-                                       PreferenceHandle *, int wanted,
-                                       BlasCandidate *found, int *count) {
+                                       LayoutHandle *d, PreferenceHandle *,
+                                       int wanted, BlasCandidate *found,
+                                       int *count) {
   note("cublasLtMatmulAlgoGetHeuristic", numberOf(handle), 0);
+  bool hasAux = product->has(blas::EpilogueAux);
+  *count = 0;
+  if (hasAux && (product->auxLeading % blas::AuxGranule != 0 ||
+                 product->auxLeading < static_cast<int64_t>(d->rows) ||
+                 product->aux % static_cast<Address>(blas::AuxAlignment) != 0))
+    return blas::NotSupported;
   *count = std::min(wanted, Engine::get().settings.products);
   for (int i = 0; i < *count; ++i) {
     found[i] = {};

@@ -111,6 +111,7 @@ bool Engine::give(uint64_t stream, Work work, Action action,
   std::vector<uint64_t> after(front.works.begin(), front.works.end());
   uint64_t number = ++works;
   front.works = {number};
+  ++front.given;
   if (records) {
     uint64_t graph = front.capture ? front.capture->number : 0;
     work.stream = stream;

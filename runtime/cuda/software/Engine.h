@@ -99,6 +99,7 @@ struct CapturedGraph {
 struct Front {
   std::set<uint64_t> works;
   std::shared_ptr<CapturedGraph> capture;
+  uint64_t given = 0; ///< works of its stream so far
 };
 struct StreamState {
   Front eager, captured; ///< captured.capture is null outside of a capture

@@ -39,6 +39,30 @@ func.func @gelu_by_tanh(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 
 // -----
 
+// The operand may be a sum itself: a product with its bias.
+// CHECK-LABEL: func.func @gelu_of_a_sum
+func.func @gelu_of_a_sum(%m: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
+  %half = mtp.constant dense<0.5> : tensor<f32>
+  %cubic = mtp.constant dense<0.044715> : tensor<f32>
+  %root = mtp.constant dense<0.797884583> : tensor<f32>
+  %one = mtp.constant dense<1.0> : tensor<f32>
+  %three = mtp.constant dense<3.0> : tensor<f32>
+  // CHECK: %[[X:.*]] = mtp.add
+  // CHECK: mtp.gelu %[[X]] {tanh}
+  %x = mtp.add %m, %b : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  %0 = mtp.mul %x, %half : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %1 = mtp.pow %x, %three : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %2 = mtp.mul %1, %cubic : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %3 = mtp.add %x, %2 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %4 = mtp.mul %3, %root : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %5 = mtp.tanh %4 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %6 = mtp.add %5, %one : (tensor<4x8xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %7 = mtp.mul %0, %6 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %7 : tensor<4x8xf32>
+}
+
+// -----
+
 // A wrong constant is not a GELU.
 // CHECK-LABEL: func.func @not_a_gelu
 func.func @not_a_gelu(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {

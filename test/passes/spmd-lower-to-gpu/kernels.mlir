@@ -69,11 +69,20 @@ mtp.mesh @mesh <tp = 2>
 
 // NVVM-NOT: scf.
 // NVVM-NOT: math.
-// NVVM: llvm.func @neg_0({{.*}} nvvm.kernel
+// NVVM: llvm.func @neg_1({{.*}} nvvm.kernel
 // NVVM: nvvm.read.ptx.sreg.ctaid.x
-// NVVM: llvm.func @softmax_1({{.*}} nvvm.kernel
+// NVVM: llvm.func @softmax_2({{.*}} nvvm.kernel
 // NVVM: nvvm.shfl.sync  bfly
 // NVVM: nvvm.barrier
+
+// The collective runs beside what doesn't need it.
+// NVVM-LABEL: func.func @main(
+// NVVM: gpu.launch_func  @kernels::@reduce_sum_0
+// NVVM: call @start_reduce_from_0
+// NVVM: gpu.launch_func  @kernels::@neg_1
+// NVVM: gpu.launch_func  @kernels::@softmax_2
+// NVVM: gpu.launch_func  @kernels::@neg_1
+// NVVM: call @done_reduce_from_0
 func.func @main(%x: tensor<4x16xf32> {mtp.global_type = tensor<4x16xf32>, mtp.layout = #mtp.layout<@mesh>},
                 %y: tensor<4x16xf32> {mtp.global_type = tensor<4x16xf32>, mtp.layout = #mtp.layout<@mesh>},
                 %s: tensor<8x1024xf32> {mtp.global_type = tensor<8x1024xf32>, mtp.layout = #mtp.layout<@mesh>},

@@ -115,13 +115,19 @@ static TensorMap inputsOf(const Entry &entry) {
   return inputs;
 }
 
-static bool lower(ModuleOp module, bool fuse) {
+static bool lower(ModuleOp module, Form form) {
   PassManager passes(module.getContext());
   passes.addPass(createMtpPartition());
-  if (fuse) {
+  if (form != Form::Single) {
     passes.addPass(createSpmdFoldEpilogues());
     passes.addPass(createSpmdFuse());
     passes.addPass(createSpmdBucketCollectives());
+  }
+  if (form == Form::Overlapped) {
+    SpmdChunkProductsOptions chunks;
+    chunks.parts = 2;
+    passes.addPass(createSpmdChunkProducts(chunks));
+    passes.addPass(createSpmdOverlapCollectives());
   }
   passes.addPass(createSpmdVerify());
   return succeeded(passes.run(module));
@@ -129,7 +135,7 @@ static bool lower(ModuleOp module, bool fuse) {
 
 RunResult mtp::test::runProgram(MLIRContext *context,
                                 const TypedProgram &program, bool whole,
-                                bool fuse, int steps) {
+                                Form form, int steps) {
   RunResult result;
   ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
     result.error += diagnostic.str() + "\n";
@@ -147,7 +153,7 @@ RunResult mtp::test::runProgram(MLIRContext *context,
   KernelModule kernels(context);
   Artifact artifact;
   artifact.precision = "f64";
-  if (!lower(*module, fuse) || failed(emitProgram(*module, kernels, artifact)))
+  if (!lower(*module, form) || failed(emitProgram(*module, kernels, artifact)))
     return result;
   auto object = kernels.emitObject({}, result.error);
   if (failed(object))
@@ -160,6 +166,14 @@ RunResult mtp::test::runProgram(MLIRContext *context,
       llvm::count_if(artifact.entries[0].program, [](const Instruction &step) {
         return step.kind == Instruction::Kind::Kernel;
       });
+  int64_t underWay = 0;
+  for (const Instruction &step : artifact.entries[0].program) {
+    underWay += step.kind == Instruction::Kind::Start;
+    underWay -= step.kind == Instruction::Kind::Done;
+    result.meanwhile +=
+        underWay > 0 && (step.kind == Instruction::Kind::Kernel ||
+                         step.kind == Instruction::Kind::Library);
+  }
   SessionOptions options;
   options.poison = true;
   options.collectiveTimeout = 20;
@@ -184,6 +198,7 @@ RunResult mtp::test::runProgram(MLIRContext *context,
       !session->readStates(result.states, error))
     result.error = error.message;
   result.arenaBytes = session->arenaBytesPerRank();
+  result.collectives = session->counters();
   return result;
 }
 

@@ -4,7 +4,7 @@
 #ifndef MTP_TEST_UNIT_PROGRAM_PROGRAMRUNNER_H
 #define MTP_TEST_UNIT_PROGRAM_PROGRAMRUNNER_H
 
-#include "runtime/io/HostTensor.h"
+#include "runtime/session/Session.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -30,15 +30,24 @@ struct RunResult {
   TensorMap parameters, states;
   int64_t arenaBytes = 0;
   int64_t kernelLaunches = 0; ///< of the first entry
+  int64_t meanwhile = 0; ///< kernels and calls while a collective is under way
+  std::vector<SiteCount> collectives; ///< of the last entry that ran
+};
+
+/// How the program of a rank is made.
+enum class Form {
+  Single,    ///< every op is a kernel of its own
+  Fused,     ///< as for a CPU
+  Overlapped ///< with products in two parts and collectives under way, as for
+             ///< a GPU
 };
 
 /// Compiles and runs a module with layouts. Stored tensors become random
 /// values; inputs are random (integers in [0, 5)), the same for every mesh.
-/// With `whole` every mesh axis gets one rank; without `fuse` every op is a
-/// kernel of its own. Padding and the fresh arena are poisoned. Runs all
-/// entries in order, `steps` times.
+/// With `whole` every mesh axis gets one rank. Padding and the fresh arena are
+/// poisoned. Runs all entries in order, `steps` times.
 RunResult runProgram(mlir::MLIRContext *context, const TypedProgram &program,
-                     bool whole, bool fuse, int steps = 1);
+                     bool whole, Form form, int steps = 1);
 
 /// max |a - b| / max |b|; infinite if NaNs differ.
 double distance(const HostTensor &a, const HostTensor &b);

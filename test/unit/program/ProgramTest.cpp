@@ -24,20 +24,22 @@ static void PrintTo(const TypedProgram &program, std::ostream *os) {
 
 namespace {
 
+constexpr Form kForms[] = {Form::Single, Form::Fused, Form::Overlapped};
+
 class OnItsMesh : public testing::TestWithParam<TypedProgram> {};
 
 TEST_P(OnItsMesh, EqualsOneRank) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<mlir::func::FuncDialect, MtpDialect, spmd::SpmdDialect>();
-  RunResult whole = runProgram(&context, GetParam(), true, false);
+  RunResult whole = runProgram(&context, GetParam(), true, Form::Single);
   ASSERT_EQ(whole.error, "");
-  for (bool fuse : {false, true}) {
-    RunResult split = runProgram(&context, GetParam(), false, fuse);
-    ASSERT_EQ(split.error, "") << "fuse " << fuse;
+  for (Form form : kForms) {
+    RunResult split = runProgram(&context, GetParam(), false, form);
+    ASSERT_EQ(split.error, "") << "form " << static_cast<int>(form);
     for (const auto &[name, tensor] : whole.outputs)
       EXPECT_LE(distance(split.outputs.at(name), tensor),
                 tensor.type == DType::F64 ? 1e-12 : 2e-6)
-          << name << ", fuse " << fuse;
+          << name << ", form " << static_cast<int>(form);
   }
 }
 
@@ -67,18 +69,20 @@ TEST_P(Stores, AreKeptAlikeOnAnyMesh) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<mlir::func::FuncDialect, MtpDialect, spmd::SpmdDialect>();
   for (int steps : {1, 3}) {
-    RunResult whole = runProgram(&context, GetParam(), true, false, steps);
+    RunResult whole =
+        runProgram(&context, GetParam(), true, Form::Single, steps);
     ASSERT_EQ(whole.error, "");
     ASSERT_FALSE(whole.parameters.empty());
-    for (bool fuse : {false, true}) {
-      RunResult split = runProgram(&context, GetParam(), false, fuse, steps);
-      ASSERT_EQ(split.error, "") << "fuse " << fuse;
+    for (Form form : kForms) {
+      RunResult split = runProgram(&context, GetParam(), false, form, steps);
+      ASSERT_EQ(split.error, "") << "form " << static_cast<int>(form);
       for (auto [own, other] : {std::pair(&split.outputs, &whole.outputs),
                                 {&split.parameters, &whole.parameters},
                                 {&split.states, &whole.states}})
         for (const auto &[name, tensor] : *other)
           EXPECT_LE(distance(own->at(name), tensor), 1e-12)
-              << name << ", fuse " << fuse << ", steps " << steps;
+              << name << ", form " << static_cast<int>(form) << ", steps "
+              << steps;
     }
   }
 }
@@ -87,14 +91,14 @@ TEST(Buffers, OfAStepInPlace) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   context.loadDialect<mlir::func::FuncDialect, MtpDialect, spmd::SpmdDialect>();
   auto programs = programsThatStore();
-  RunResult momentum = runProgram(&context, programs[0], true, true);
+  RunResult momentum = runProgram(&context, programs[0], true, Form::Fused);
   EXPECT_EQ(momentum.error, "");
   // One kernel updates both; the product and the gradient lie in the arena.
   EXPECT_EQ(momentum.kernelLaunches, 1);
   EXPECT_EQ(momentum.arenaBytes, 192 + 256);
   // After an even number of steps both are back in their place.
-  RunResult once = runProgram(&context, programs[1], true, true, 1),
-            twice = runProgram(&context, programs[1], true, true, 2);
+  RunResult once = runProgram(&context, programs[1], true, Form::Fused, 1),
+            twice = runProgram(&context, programs[1], true, Form::Fused, 2);
   ASSERT_EQ(once.error + twice.error, "");
   EXPECT_EQ(distance(once.parameters.at("a"), twice.parameters.at("bb")), 0);
   EXPECT_GT(distance(once.parameters.at("a"), twice.parameters.at("a")), 0.1);
@@ -112,13 +116,38 @@ TEST(Buffers, OfAnAttentionBlock) {
   context.loadDialect<mlir::func::FuncDialect, MtpDialect, spmd::SpmdDialect>();
   for (const TypedProgram &program : allPrograms())
     if (program.name == "uneven_heads") {
-      RunResult whole = runProgram(&context, program, true, true);
+      RunResult whole = runProgram(&context, program, true, Form::Fused);
       EXPECT_EQ(whole.error, "");
       EXPECT_EQ(whole.kernelLaunches, 0);
       // q, k, v and the result of attention, 2x5x12 doubles each.
       EXPECT_EQ(whole.arenaBytes, 4 * 960);
       // On two ranks one kernel masks the head that does not exist.
-      EXPECT_EQ(runProgram(&context, program, false, true).kernelLaunches, 1);
+      EXPECT_EQ(runProgram(&context, program, false, Form::Fused).kernelLaunches, 1);
+      return;
+    }
+  FAIL() << "the program is missing";
+}
+
+/// The parts of a sum are one collective, and a product runs beside the first.
+TEST(Overlap, PartsAreCountedAsOne) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<mlir::func::FuncDialect, MtpDialect, spmd::SpmdDialect>();
+  for (const TypedProgram &program : allPrograms())
+    if (program.name == "row_parallel_in_parts") {
+      RunResult fused = runProgram(&context, program, false, Form::Fused),
+                parts = runProgram(&context, program, false, Form::Overlapped);
+      ASSERT_EQ(fused.error + parts.error, "");
+      EXPECT_EQ(fused.meanwhile, 0);
+      EXPECT_EQ(parts.meanwhile, 1);
+      ASSERT_EQ(fused.collectives.size(), 1u);
+      ASSERT_EQ(parts.collectives.size(), 2u);
+      EXPECT_EQ(fused.collectives[0].count, 1);
+      EXPECT_EQ(parts.collectives[0].count, 1);
+      EXPECT_EQ(parts.collectives[1].count, 0);
+      EXPECT_EQ(parts.collectives[0].bytes + parts.collectives[1].bytes,
+                fused.collectives[0].bytes);
+      // They lie where the whole sum does.
+      EXPECT_EQ(parts.arenaBytes, fused.arenaBytes);
       return;
     }
   FAIL() << "the program is missing";

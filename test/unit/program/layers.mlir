@@ -187,3 +187,22 @@ func.func @bias_and_activation(%x: !x) -> !x {
   %y = mtp.reduce_from %3 ["tp"] : (!p) -> !x
   return %y : !x
 }
+
+// -----
+
+// A product of rows that divide, with a sum in parts that something reads.
+mtp.mesh @mesh <tp = 2>
+mtp.initializer @wide : tensor<64x32xf64> {file = "m", offset = 0 : i64, bytes = 16384 : i64, parameter}
+!x = tensor<2x8x64xf64, #mtp.layout<@mesh>>
+!h = tensor<2x8x64xf64, #mtp.layout<@mesh, tp = S(2)>>
+!v = tensor<64x32xf64, #mtp.layout<@mesh, tp = S(0)>>
+!p = tensor<2x8x32xf64, #mtp.layout<@mesh, tp = P(sum)>>
+!y = tensor<2x8x32xf64, #mtp.layout<@mesh>>
+func.func @row_parallel_in_parts(%x: !x) -> !y {
+  %0 = mtp.scatter_to %x ["tp"] : (!x) -> !h
+  %v = mtp.parameter @wide : !v
+  %1 = mtp.matmul %0, %v : (!h, !v) -> !p
+  %2 = mtp.reduce_from %1 ["tp"] : (!p) -> !y
+  %3 = mtp.neg %2 : (!y) -> !y
+  return %3 : !y
+}
