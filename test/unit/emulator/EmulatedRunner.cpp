@@ -22,7 +22,12 @@ EmulatedRunner::EmulatedRunner(ModuleOp source, Road road,
                                     messages += diagnostic.str() + "\n";
                                     return success();
                                   });
-  module = std::make_unique<GpuKernelModule>(source.getContext(), arch, "f32");
+  std::string precision = "f32";
+  for (auto func : source.getOps<func::FuncOp>())
+    if (auto own = func->getAttrOfType<StringAttr>("test.precision"))
+      precision = own.str();
+  module =
+      std::make_unique<GpuKernelModule>(source.getContext(), arch, precision);
   for (auto func : source.getOps<func::FuncOp>()) {
     if (road == Road::Fused) {
       KernelInfo info;
@@ -53,6 +58,14 @@ EmulatedRunner::EmulatedRunner(ModuleOp source, Road road,
     throw std::runtime_error(error + "\n" + messages);
   loaded =
       std::make_unique<emulator::Kernels>(object->bytes, object->cpuFeatures);
+}
+
+std::string EmulatedRunner::ptx() {
+  std::string error;
+  auto text = module->emitPtx(error);
+  if (failed(text))
+    throw std::runtime_error(error);
+  return *text;
 }
 
 void EmulatedRunner::launch(int kernel, const std::vector<char *> &buffers) {

@@ -26,7 +26,8 @@ class EmulatedRunner {
 public:
   using Change = llvm::function_ref<void(mlir::gpu::GPUModuleOp)>;
 
-  /// `change` may edit the device code before it is compiled. Throws
+  /// `change` may edit the device code before it is compiled. The precision is
+  /// the attribute test.precision of a func of the module, or f32. Throws
   /// std::runtime_error with the diagnostics if anything fails.
   EmulatedRunner(mlir::ModuleOp module, Road road,
                  const std::string &arch = "sm_80", Change change = nullptr);
@@ -40,6 +41,8 @@ public:
   const GpuKernelModule &kernels() const { return *module; }
   /// The code that is run, before it was lowered.
   mlir::gpu::GPUModuleOp code() { return module->code(); }
+  /// PTX of that code, which is lowered by this. Throws std::runtime_error.
+  std::string ptx();
 
 private:
   void launch(int kernel, const std::vector<char *> &buffers);
