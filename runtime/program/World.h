@@ -22,6 +22,7 @@ struct WorldOptions {
   bool poison = false;
   bool checkSources = true;
   bool profile = false; ///< take the time of every step of a program
+  bool capture = true;  ///< steps on GPUs become graphs
   int64_t seed = 0;
 };
 

@@ -340,6 +340,7 @@ std::unique_ptr<Session> Session::create(Artifact artifact,
   settings.checkSources = options.checkSources;
   settings.seed = options.seed;
   settings.profile = options.profile;
+  settings.capture = options.capture;
   try {
     std::shared_ptr<World> world;
     if (gpu)

@@ -43,6 +43,9 @@ struct SessionOptions {
   /// process has just compiled it.
   bool checkSources = true;
   bool profile = false; ///< take times for stepSeconds()
+  /// Of GPUs: a step is captured as a graph and replayed; false: its work is
+  /// given anew each time, which is slower and comes to the same.
+  bool capture = true;
 };
 
 /// Counted by the runtime while it runs, one entry a collective site of the
