@@ -30,15 +30,8 @@ struct SpmdGatherEpilogues
           epilogue.pop_back();
         if (epilogue.empty())
           continue;
-        Operation *last = &product;
-        for (Operation *op : epilogue) {
-          op->moveAfter(last);
-          taken.insert(op);
-          last = op;
-        }
-        product.setAttr(
-            kEpilogue,
-            Builder(&getContext()).getI64IntegerAttr(epilogue.size()));
+        gatherEpilogue(&product, epilogue);
+        taken.insert(epilogue.begin(), epilogue.end());
       }
     }
   }

@@ -18,21 +18,22 @@ count=$(printf '%s\n' "$gpus" | wc -l)
 say "Build"
 configure build
 ninja -C build mtp-run mtp-compile mtp-compiler cuda-tests
-ctest --test-dir build -R cuda --output-on-failure -j "$jobs"
+build/bin/cuda-tests --gtest_brief=1
 
 run=build/bin/mtp-run
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
 check() { # name, command...
-  local name=$1
+  local name=$1 code=0
   shift
-  if "$@" >"$work/log" 2>&1; then
+  "$@" >"$work/log" 2>&1 || code=$?
+  if [ "$code" -eq 0 ]; then
     passed=$((passed + 1))
     echo "ok      $name"
   else
     failed=$((failed + 1))
-    echo "FAILED  $name (exit $?)"
+    echo "FAILED  $name (exit $code)"
     tail -n 20 "$work/log"
   fi
 }
@@ -48,6 +49,15 @@ for model in "${models[@]}"; do
     ranks=$(($(echo "$mesh" | tr -cd '0-9,' | tr ',' '*')))
     [ "$ranks" -le "$count" ] && check "$model $mesh nccl" "$run" "$folder/$model/model.onnx" \
       --device cuda --mesh $mesh --comm nccl --random-inputs --check --poison
+  done
+done
+
+say "Matrix instructions: attention and products in 16 bits, f32 in tf32"
+for model in "${models[@]}"; do
+  [ -f "$folder/$model/model.onnx" ] || continue
+  for precision in f16 bf16 tf32; do
+    check "$model $precision" "$run" "$folder/$model/model.onnx" --device cuda --mesh tp=2 --comm loopback \
+      --precision $precision --random-inputs --check --rtol 5e-2
   done
 done
 

@@ -122,6 +122,46 @@ Operation *readerOf(Value value, Operation *after,
   return first;
 }
 
+/// `value` and all that are the same bytes under another shape.
+SmallVector<Value> aliasesOf(Value value) {
+  SmallVector<Value> aliases{rootOf(value)};
+  for (size_t i = 0; i < aliases.size(); ++i)
+    for (Operation *user : aliases[i].getUsers())
+      if (aliasedOperand(user))
+        aliases.push_back(user->getResult(0));
+  return aliases;
+}
+
+/// True if both stand in one block with no collective between them.
+bool inOneStretch(Operation *a, Operation *b) {
+  if (a->getBlock() != b->getBlock())
+    return false;
+  Operation *first = a->isBeforeInBlock(b) ? a : b, *last = first == a ? b : a;
+  for (; first != last; first = first->getNextNode())
+    if (isa<spmd::CollectiveOpInterface>(first))
+      return false;
+  return true;
+}
+
+/// The kernel that sums the rows of operand `side` of `product`, if it can
+/// stand behind the product, or the product before it.
+Operation *operandSum(Operation *product, int side) {
+  for (Value alias : aliasesOf(product->getOperand(side)))
+    for (Operation *user : alias.getUsers()) {
+      Value summed = rowsSummedBy(user);
+      if (!summed || summedOperand(product, summed) != side ||
+          !inOneStretch(user, product))
+        continue;
+      if (product->isBeforeInBlock(user) ||
+          llvm::all_of(product->getOperands(), [&](Value operand) {
+            Operation *def = rootOf(operand).getDefiningOp();
+            return !def || def->isBeforeInBlock(user);
+          }))
+        return user;
+    }
+  return nullptr;
+}
+
 /// True if what `op` reads stands before `product`, but for `among`.
 bool isReadyAt(Operation *op, Operation *product, ArrayRef<Operation *> among) {
   return llvm::all_of(op->getOperands(), [&](Value operand) {
@@ -155,25 +195,34 @@ SmallVector<Operation *> mtp::findEpilogue(Operation *product) {
   }
   if (hasBias(product))
     return found;
-  for (int side : {1, 0}) {
-    Value root = rootOf(product->getOperand(side));
-    Operation *sum = nullptr;
-    for (Operation *user : root.getUsers())
-      if (Value summed = rowsSummedBy(user);
-          summed && summedOperand(product, summed) == side &&
-          user->getBlock() == product->getBlock())
-        sum = user;
-    if (!sum)
-      continue;
-    // It goes behind the product, so that its readers have to stand there.
-    if (llvm::all_of(sum->getUsers(), [&](Operation *user) {
-          return product->isBeforeInBlock(user);
-        }))
+  for (int side : {1, 0})
+    if (Operation *sum = operandSum(product, side); sum && found.empty())
       add(sum);
-    if (!found.empty())
-      return found;
-  }
   return found;
+}
+
+void mtp::gatherEpilogue(Operation *product, ArrayRef<Operation *> epilogue) {
+  Operation *first = epilogue.front();
+  if (first->isBeforeInBlock(product)) {
+    for (Value operand : product->getOperands()) {
+      SmallVector<Operation *> shapes;
+      for (Operation *op = operand.getDefiningOp();
+           op && aliasedOperand(op) && first->isBeforeInBlock(op);
+           op = aliasedOperand(op).getDefiningOp())
+        shapes.push_back(op);
+      for (Operation *op : llvm::reverse(shapes))
+        op->moveBefore(first);
+    }
+    product->moveBefore(first);
+  }
+  Operation *last = product;
+  for (Operation *op : epilogue) {
+    op->moveAfter(last);
+    last = op;
+  }
+  product->setAttr(
+      kEpilogue,
+      Builder(product->getContext()).getI64IntegerAttr(epilogue.size()));
 }
 
 FailureOr<LibraryCall> mtp::callWithEpilogue(Operation *product) {

@@ -32,9 +32,12 @@ inline constexpr llvm::StringLiteral kEpilogue("spmd.epilogue");
 int64_t epilogueSize(mlir::Operation *op);
 
 /// The ops that could be the epilogue of `product`, in order; none if there are
-/// none. They stand behind it in its block, and what they read stands before it
-/// or is among them.
+/// none. They can stand right behind it, or it before them.
 llvm::SmallVector<mlir::Operation *> findEpilogue(mlir::Operation *product);
+
+/// Puts them there and notes them at the product.
+void gatherEpilogue(mlir::Operation *product,
+                    llvm::ArrayRef<mlir::Operation *> epilogue);
 
 /// `product` and the ops of its epilogue, which follow it, as one call.
 mlir::FailureOr<LibraryCall> callWithEpilogue(mlir::Operation *product);

@@ -117,6 +117,13 @@ void GpuRank::allocate() {
   check(driver,
         driver.fill(base, 0, static_cast<size_t>(blockBytes), compute()),
         "clearing memory");
+  // Products are timed on the arena before a step has written it. Bytes of
+  // ones are NaN: what reads a value that no step has computed is seen.
+  if (arenaPassed > 0)
+    check(driver,
+          driver.fill(arena.get(), 0xff, static_cast<size_t>(arenaPassed),
+                      compute()),
+          "filling memory");
   std::vector<uint32_t> counts(kMostCounted + 1);
   std::iota(counts.begin(), counts.end(), 0u);
   check(driver,

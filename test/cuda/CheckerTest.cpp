@@ -48,11 +48,32 @@ Artifact twoSums() {
   return forGpu(a);
 }
 
+/// A sum in two parts, each in its place, the second one's operand computed
+/// while the first one is under way.
+Artifact twoParts() {
+  Artifact a = twoSums();
+  for (CollectiveSite &site : a.collectiveSites) {
+    site.inShape = site.outShape = {4};
+    site.node = "down";
+  }
+  a.collectiveSites[1].node = "down, part 2 of 2";
+  a.collectiveSites[1].partOf = 0;
+  std::vector<Instruction> &program = a.entries[0].program;
+  program[0].buffers[2] = arena(0, 16);
+  program[1].buffers = {arena(0, 16), arena(0, 16)};
+  program[2].buffers[2] = arena(16, 16);
+  program[3].buffers = {arena(16, 16), arena(16, 16)};
+  program[6].buffers = {arena(0, 16), arena(16, 16),
+                        at(Space::Output, 0, 0, 16)};
+  return a;
+}
+
 class PlantedTest : public GpuTest {
 protected:
   /// Runs the program with a fault planted; what the checker finds.
   std::vector<std::string> findings(const std::string &plant, int place,
-                                    const std::string &comm) {
+                                    const std::string &comm,
+                                    Artifact artifact = twoSums()) {
     software::Settings settings;
     std::strcpy(settings.plant, plant.c_str());
     settings.plantAt = place;
@@ -60,7 +81,7 @@ protected:
     SessionOptions options;
     // Long enough for a busy machine; a step that stalls lasts that long.
     options.collectiveTimeout = plant.empty() ? 60 : 2;
-    auto session = start(twoSums(), comm, options);
+    auto session = start(std::move(artifact), comm, options);
     TensorMap inputs;
     inputs.emplace("x", HostTensor(DType::F32, {8}));
     for (int step = 0; step < 3; ++step) {
@@ -103,6 +124,34 @@ TEST_F(PlantedTest, EveryMissingEventIsNamed) {
   EXPECT_TRUE(has(found, "and 'kernel multiply'"));
   // The comm stream joins the end, or the driver doesn't end the capture.
   EXPECT_TRUE(has(findings("drop-wait", 4, "nccl"), "step: "));
+}
+
+TEST_F(PlantedTest, EveryMissingEventOfPartsIsNamed) {
+  for (const char *comm : {"nccl", "loopback"})
+    for (const std::string &finding : findings("", 0, comm, twoParts()))
+      ADD_FAILURE() << comm << ": " << finding;
+  EXPECT_TRUE(
+      has(findings("drop-wait", 0, "nccl", twoParts()), "collectives: "));
+  std::vector<std::string> found = findings("drop-wait", 1, "nccl", twoParts());
+  EXPECT_TRUE(has(found, "order: 'kernel multiply'"));
+  EXPECT_TRUE(has(found, "and 'ncclAllReduce f32 0 4'"));
+  found = findings("drop-wait", 3, "nccl", twoParts());
+  EXPECT_TRUE(has(found, "order: 'ncclAllReduce f32 0 4'"));
+  EXPECT_TRUE(has(found, "and 'kernel multiply'"));
+}
+
+TEST_F(PlantedTest, PartsCountAsOneCollective) {
+  auto session = start(twoParts(), "nccl");
+  ASSERT_TRUE(session);
+  TensorMap inputs, outputs;
+  inputs.emplace("x", HostTensor(DType::F32, {8}));
+  Error error;
+  ASSERT_TRUE(session->run(inputs, outputs, error)) << error.message;
+  auto counts = session->counters();
+  ASSERT_EQ(counts.size(), 2u);
+  EXPECT_EQ(counts[0].count, 1);
+  EXPECT_EQ(counts[1].count, 0);
+  EXPECT_EQ(counts[0].bytes + counts[1].bytes, 32);
 }
 
 TEST_F(PlantedTest, EveryMissingEventBetweenRanksOfOneDeviceIsNamed) {

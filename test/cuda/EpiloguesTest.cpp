@@ -54,6 +54,13 @@ void sumRows(const uint64_t *p, int64_t depth) {
 }
 void sumKernel(const uint64_t *p, const unsigned *) { sumRows(p, kRows); }
 void sumDepthKernel(const uint64_t *p, const unsigned *) { sumRows(p, kDepth); }
+void sumLeftKernel(const uint64_t *p, const unsigned *) {
+  for (int64_t row = 0; row < kRows; ++row) {
+    floatsAt(p[2])[row] = 0;
+    for (int64_t k = 0; k < kDepth; ++k)
+      floatsAt(p[2])[row] += floatsAt(p[1])[k * kRows + row];
+  }
+}
 
 struct Kernel {
   const char *name;
@@ -80,6 +87,8 @@ std::vector<int64_t> shapeOf(const Epilogue &epilogue,
     return {kDepth, columns};
   if (name == "bias" || name == "sum")
     return {columns};
+  if (name == "left")
+    return {kRows};
   return {kRows, columns};
 }
 
@@ -209,6 +218,11 @@ std::map<std::string, std::vector<double>> expected(const Epilogue &epilogue,
       if (epilogue.attributes.value("biasGradient", "none") == "result")
         sum[static_cast<size_t>(column)] += x;
     }
+  std::vector<double> &left = results["left"];
+  left.assign(static_cast<size_t>(kRows), 0);
+  if (epilogue.transposesA)
+    for (int64_t i = 0; i < kDepth * kRows; ++i)
+      left[static_cast<size_t>(i % kRows)] += double(a[i]);
   if (epilogue.attributes.value("biasGradient", "none") == "b")
     for (int64_t i = 0; i < kDepth * columns; ++i)
       sum[static_cast<size_t>(i % columns)] += double(b[i]);
@@ -234,6 +248,14 @@ const Epilogue kOperand = {{{"biasGradient", "b"}},
                            false,
                            "y",
                            true};
+
+const Epilogue kLeft = {{{"biasGradient", "a"}},
+                        {},
+                        {"y", "left"},
+                        {{"sum_left", sumLeftKernel, {"a", "left"}}},
+                        false,
+                        "y",
+                        true};
 
 class Epilogues : public GpuTest {
 protected:
@@ -276,7 +298,7 @@ protected:
 
 TEST_F(Epilogues, AreTakenWhereOneCallIsFaster) {
   columns = 8;
-  for (const Epilogue *epilogue : {&kGelu, &kGradient, &kOperand})
+  for (const Epilogue *epilogue : {&kGelu, &kGradient, &kOperand, &kLeft})
     EXPECT_EQ(launchesOf(*epilogue), 0u);
 }
 

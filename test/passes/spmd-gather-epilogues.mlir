@@ -61,6 +61,26 @@ func.func @bias_gradient(%x: tensor<2x3x5xf32>, %g: tensor<2x3x7xf32>) -> (tenso
   return %2, %4, %3 : tensor<5x7xf32>, tensor<7xf32>, tensor<2x3x7xf32>
 }
 
+// The sum is read before the product stands there: the product goes before it.
+// CHECK-LABEL: func.func @read_early
+// CHECK-NEXT: mtp.reshape
+// CHECK-NEXT: mtp.reshape
+// CHECK-NEXT: mtp.matmul %{{.*}}, %{{.*}} {spmd.epilogue = 1 : i64, transpose_lhs}
+// CHECK-NEXT: %[[B:.*]] = spmd.fused
+// CHECK: mtp.neg %[[B]]
+func.func @read_early(%x: tensor<2x3x5xf32>, %g: tensor<2x3x7xf32>) -> (tensor<5x7xf32>, tensor<7xf32>) {
+  %0 = spmd.fused(%g) : (tensor<2x3x7xf32>) -> tensor<7xf32> {
+  ^bb0(%a: tensor<2x3x7xf32>):
+    %5 = mtp.reduce_sum %a dims [0, 1] : (tensor<2x3x7xf32>) -> tensor<7xf32>
+    spmd.yield %5 : tensor<7xf32>
+  }
+  %1 = mtp.neg %0 : (tensor<7xf32>) -> tensor<7xf32>
+  %2 = mtp.reshape %x : (tensor<2x3x5xf32>) -> tensor<6x5xf32>
+  %3 = mtp.reshape %g : (tensor<2x3x7xf32>) -> tensor<6x7xf32>
+  %4 = mtp.matmul %2, %3 {transpose_lhs} : (tensor<6x5xf32>, tensor<6x7xf32>) -> tensor<5x7xf32>
+  return %4, %1 : tensor<5x7xf32>, tensor<7xf32>
+}
+
 // The exact gelu, rows that are no multiple of eight, a kernel of more than one
 // op, f64, and sums along other dimensions are no epilogues.
 // CHECK-LABEL: func.func @none

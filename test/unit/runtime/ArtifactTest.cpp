@@ -107,15 +107,12 @@ struct Invalid {
 
 TEST(Artifact, VerifierNamesWhatIsWrong) {
   using Kind = Instruction::Kind;
-  auto program = [](Artifact & a) -> auto & { return a.entries[0].program; };
+  auto program = [](Artifact &a) -> auto & { return a.entries[0].program; };
   const Invalid cases[] = {
       {"mesh axis", [](Artifact &a) { a.axes.axes[0].size = 0; }},
       {"more than 4096 ranks",
        [](Artifact &a) { a.axes.axes[0].size = 1 << 20; }},
-      {"used twice",
-       [](Artifact &a) {
-         a.axes.axes.push_back({"tp", 1});
-       }},
+      {"used twice", [](Artifact &a) { a.axes.axes.push_back({"tp", 1}); }},
       {"no program", [](Artifact &a) { a.entries.clear(); }},
       {"its shape needs",
        [](Artifact &a) { a.parameters[0].source.bytes = 3; }},
@@ -165,6 +162,20 @@ TEST(Artifact, VerifierNamesWhatIsWrong) {
          Instruction touch = program(a)[0];
          touch.buffers = {program(a)[1].buffers[1]};
          program(a).insert(program(a).begin() + 2, touch);
+       }},
+      {"writes the operand of collective site 0 before it is done",
+       [&](Artifact &a) {
+         Instruction write = program(a)[0];
+         write.buffers = {program(a)[1].buffers[0]};
+         write.results = 1;
+         program(a).insert(program(a).begin() + 2, write);
+       }},
+      {"doesn't stand before it",
+       [](Artifact &a) { a.collectiveSites[0].partOf = 0; }},
+      {"part of another kind of collective",
+       [](Artifact &a) {
+         a.collectiveSites.push_back(a.collectiveSites[0]);
+         a.collectiveSites[1].partOf = 0;
        }},
       {"writes a parameter that is not updated",
        [&](Artifact &a) {
