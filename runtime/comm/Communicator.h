@@ -39,6 +39,9 @@ public:
   void start(int64_t site, const char *in, char *out);
   /// Ends it: `out` holds the result, `in` may change. Throws RankStopped.
   void done(int64_t site);
+  /// Takes on what has come of collectives under way; doesn't wait. Throws
+  /// RankStopped.
+  virtual void progress() {}
 
   /// Starts since resetCounters(), one entry a site. A part of a collective
   /// counts its bytes only (CollectiveSite::partOf).

@@ -52,11 +52,17 @@ inline void relax() {
 Crew::Crew(int ranks, double deadlineSeconds, bool spin)
     : actions(ranks), deadlineSeconds(deadlineSeconds), spin(spin) {}
 
-void Crew::report(Error error) {
-  std::lock_guard lock(mutex);
-  if (!first)
-    first = std::move(error);
-  stopFlag.store(true, std::memory_order_release);
+void Crew::report(const Error &error) {
+  bool isFirst;
+  {
+    std::lock_guard lock(mutex);
+    isFirst = !first;
+    if (isFirst)
+      first = error;
+    stopFlag.store(true, std::memory_order_release);
+  }
+  if (isFirst && link)
+    link->announce(error);
 }
 
 Error Crew::firstError() const {
@@ -70,6 +76,9 @@ void Crew::checkStopped() {
             "signal",
             "ended by signal " + std::to_string(signal),
             {}});
+  if (link && !stopped())
+    if (Error error = link->heard())
+      report(error);
   if (stopped())
     throw RankStopped();
 }
@@ -116,6 +125,13 @@ bool Crew::wait(std::atomic<uint32_t> &counter, uint32_t target) {
 }
 
 void Crew::barrier(int rank, uint32_t turn) {
+  if (link) {
+    Error error;
+    if (link->meet(deadlineSeconds, "to begin a step", error))
+      return;
+    report(error);
+    throw RankStopped();
+  }
   uint32_t target = (turn + 1) * static_cast<uint32_t>(ranks());
   arrive(meeting, target);
   if (wait(meeting, target))

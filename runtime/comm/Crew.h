@@ -4,7 +4,8 @@
 //
 // The first failure, the order to stop, and what each rank did last. A rank
 // that fails reports and leaves; every other rank leaves at its next
-// instruction or while it waits.
+// instruction or while it waits. Ranks of other processes hear of it, and are
+// heard, through a link.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_RUNTIME_COMM_CREW_H
@@ -15,6 +16,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -25,6 +27,18 @@ namespace mtp {
 /// error of its own.
 struct RankStopped {};
 
+/// To the crews of the same ranks in other processes.
+class CrewLink {
+public:
+  virtual ~CrewLink() = default;
+  /// Tells all others of the first failure here.
+  virtual void announce(const Error &error) = 0;
+  /// The first failure elsewhere, exitCode 0 if there is none; cheap.
+  virtual Error heard() = 0;
+  /// All processes meet within `seconds`; false with the reason in `error`.
+  virtual bool meet(double seconds, const std::string &what, Error &error) = 0;
+};
+
 class Crew {
 public:
   using Clock = std::chrono::steady_clock;
@@ -33,11 +47,14 @@ public:
   /// every rank has a core.
   Crew(int ranks, double deadlineSeconds, bool spin);
 
+  /// Its ranks are processes; before any of them begins.
+  void connect(std::shared_ptr<CrewLink> others) { link = std::move(others); }
+
   int ranks() const { return static_cast<int>(actions.size()); }
   double deadline() const { return deadlineSeconds; }
 
   /// Records `error` if it is the first, and stops all ranks.
-  void report(Error error);
+  void report(const Error &error);
   bool stopped() const { return stopFlag.load(std::memory_order_relaxed); }
   /// The first failure; exitCode 0 if there is none.
   Error firstError() const;
@@ -66,6 +83,7 @@ private:
   std::vector<Action> actions;
   double deadlineSeconds;
   bool spin;
+  std::shared_ptr<CrewLink> link; ///< null: all ranks are here
   alignas(64) std::atomic<bool> stopFlag{false};
   alignas(64) std::atomic<uint32_t> meeting{0};
   mutable std::mutex mutex;

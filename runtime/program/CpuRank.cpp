@@ -66,6 +66,7 @@ void CpuRank::execute(Program &program) {
     Step &step = program.steps[i];
     world.crew->note(index, &step.what);
     world.crew->checkStopped();
+    comm->progress();
     if (step.kind == Instruction::Kind::LoopBegin) {
       if (step.count == 0)
         i = step.other;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- CpuRankLoad.cpp - what a rank does before its first step -----------===//
 #include "runtime/kernels/Parallel.h"
+#include "runtime/processes/ProcessCommunicator.h"
 #include "runtime/program/CpuRank.h"
 #include "runtime/support/Error.h"
 
@@ -26,12 +27,17 @@ CpuWorld::CpuWorld(Artifact given, const WorldOptions &options)
 }
 
 std::vector<std::unique_ptr<Rank>> CpuWorld::makeRanks() {
-  auto communicators =
-      makeThreadCommunicators(crew, artifact.axes, artifact.collectiveSites);
+  std::vector<std::unique_ptr<Communicator>> communicators;
+  if (options.processes)
+    communicators.push_back(makeProcessCommunicator(
+        crew, options.processes, artifact.axes, artifact.collectiveSites));
+  else
+    communicators =
+        makeThreadCommunicators(crew, artifact.axes, artifact.collectiveSites);
   std::vector<std::unique_ptr<Rank>> ranks;
-  for (int i = 0; i < crew->ranks(); ++i)
+  for (size_t i = 0; i < here.size(); ++i)
     ranks.push_back(
-        std::make_unique<CpuRank>(*this, i, std::move(communicators[i])));
+        std::make_unique<CpuRank>(*this, here[i], std::move(communicators[i])));
   return ranks;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/program/Rank.h"
+#include "runtime/session/Assembly.h"
 #include "runtime/support/Error.h"
 
 using namespace mtp;
@@ -24,10 +25,14 @@ Rank::Rank(World &world, int index)
 void Rank::checkSources() {
   if (!world.options.checkSources)
     return;
-  // Each rank checks its share; a failure of one stops all.
+  // Each rank of this host checks its share; a failure of one stops all.
   const std::vector<size_t> &hashed = world.files.hashed();
-  auto ranks = static_cast<size_t>(world.crew->ranks());
-  for (size_t i = static_cast<size_t>(index); i < hashed.size(); i += ranks) {
+  const Processes *processes = world.options.processes.get();
+  auto first =
+      static_cast<size_t>(processes ? processes->placeOnThisHost() : index);
+  auto ranks = static_cast<size_t>(processes ? processes->onThisHost()
+                                             : world.crew->ranks());
+  for (size_t i = first; i < hashed.size(); i += ranks) {
     world.crew->checkStopped();
     world.files.checkHash(hashed[i]);
   }
@@ -46,15 +51,9 @@ void Rank::checkFault(int64_t found) const {
 void Rank::readStored(int64_t index, const std::vector<int64_t> &at,
                       char *piece) {
   const Parameter &parameter = artifact.parameters[index];
-  std::vector<int64_t> first = coordinates;
-  for (int axis : parameter.partial) {
-    if (coordinates[axis] != at[axis])
-      return;
-    first[axis] = 0;
-  }
-  BlockMap map(parameter.layout, artifact.axes, first);
-  if (map.writesOutput() && map.bytes() > 0)
-    map.assemble(readUpdated(index), piece);
+  if (auto map = writtenBlock(parameter.layout, artifact.axes, this->index,
+                              parameter.partial, at))
+    map->assemble(readUpdated(index), piece);
 }
 
 void Rank::writeStored(int64_t index, const HostTensor &whole) {

@@ -6,6 +6,7 @@
 
 #include "runtime/comm/Communicator.h"
 #include "runtime/loader/WeightFiles.h"
+#include "runtime/processes/Processes.h"
 
 #include <memory>
 #include <vector>
@@ -24,6 +25,8 @@ struct WorldOptions {
   bool profile = false; ///< take the time of every step of a program
   bool capture = true;  ///< steps on GPUs become graphs
   int64_t seed = 0;
+  /// Whose rank is that of the one rank here; null: all ranks are threads.
+  std::shared_ptr<Processes> processes;
 };
 
 /// The artifact, its files, the crew. Ranks hold references to it.
@@ -33,16 +36,23 @@ struct World {
       : artifact(std::move(given)), options(options),
         files(artifact, options.weightsDir),
         crew(std::make_shared<Crew>(static_cast<int>(artifact.axes.ranks()),
-                                    options.collectiveTimeout, options.spin)) {}
+                                    options.collectiveTimeout, options.spin)) {
+    if (options.processes)
+      crew->connect(options.processes);
+    for (int i = 0; i < crew->ranks(); ++i)
+      if (!options.processes || options.processes->rank() == i)
+        here.push_back(i);
+  }
   virtual ~World() = default;
 
-  /// All ranks, in order; throws RuntimeError.
+  /// The ranks of `here`, in order; throws RuntimeError.
   virtual std::vector<std::unique_ptr<Rank>> makeRanks() = 0;
 
   Artifact artifact;
   const WorldOptions options;
   WeightFiles files;
   std::shared_ptr<Crew> crew;
+  std::vector<int> here; ///< the ranks of this process
 };
 
 } // namespace mtp

@@ -21,7 +21,7 @@ RankThreads::RankThreads(std::shared_ptr<World> world)
   shared->world = world;
   shared->ranks = world->makeRanks();
   try {
-    for (int i = 0; i < world->crew->ranks(); ++i)
+    for (int i = 0; i < static_cast<int>(world->here.size()); ++i)
       threads.emplace_back(serve, shared, i);
   } catch (...) {
     endThreads();
@@ -65,7 +65,8 @@ void RankThreads::serve(std::shared_ptr<Shared> shared, int index) {
 
 void RankThreads::obey(Shared &shared, int index) {
   Crew &crew = *shared.world->crew;
-  std::string who = "rank " + std::to_string(index);
+  int number = shared.world->here[static_cast<size_t>(index)];
+  std::string who = "rank " + std::to_string(number);
   try {
     shared.order(*shared.ranks[index], index);
   } catch (const RankStopped &) {
@@ -74,13 +75,14 @@ void RankThreads::obey(Shared &shared, int index) {
   } catch (const std::bad_alloc &) {
     crew.report({exits::BadInput,
                  "memory",
-                 who + " is out of memory in " + crew.lastAction(index),
+                 who + " is out of memory in " + crew.lastAction(number),
                  {}});
   } catch (const std::exception &e) {
-    crew.report({exits::Internal,
-                 "internal",
-                 who + " failed in " + crew.lastAction(index) + ": " + e.what(),
-                 {}});
+    crew.report(
+        {exits::Internal,
+         "internal",
+         who + " failed in " + crew.lastAction(number) + ": " + e.what(),
+         {}});
   }
 }
 

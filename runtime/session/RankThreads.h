@@ -18,6 +18,7 @@ namespace mtp {
 /// Threads that live as long as the session. Each runs the orders given to all.
 class RankThreads {
 public:
+  /// `index` counts the ranks of this process.
   using Order = std::function<void(Rank &rank, int index)>;
 
   explicit RankThreads(std::shared_ptr<World> world);
@@ -27,6 +28,8 @@ public:
   /// failed; then every rank has left the order, but for those that hang.
   bool run(Order order, Error &error);
 
+  /// Ranks of this process.
+  int count() const { return static_cast<int>(threads.size()); }
   Rank &rank(int index) { return *shared->ranks[index]; }
   const Rank &rank(int index) const { return *shared->ranks[index]; }
 

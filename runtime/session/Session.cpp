@@ -5,6 +5,7 @@
 #include "runtime/cuda/GpuWorld.h"
 #include "runtime/loader/Convert.h"
 #include "runtime/program/CpuRank.h"
+#include "runtime/session/Assembly.h"
 #include "runtime/session/StoredTensors.h"
 #include "runtime/support/Checked.h"
 
@@ -18,6 +19,8 @@ namespace {
 /// Benchmark steps that aren't measured.
 constexpr int kWarmUp = 2;
 constexpr int kLeastRuns = 3;
+/// The first process waits for the last one to have loaded its weights.
+constexpr double kLoadSeconds = 600;
 
 int64_t localBytes(const Artifact &artifact, const TensorLayout &layout) {
   return elementCount(layout.localShape(artifact.axes)) * byteSize(layout.type);
@@ -42,7 +45,9 @@ public:
       : world(world), threads(world) {}
 
   bool load(Error &error) {
-    return threads.run([](Rank &rank, int) { rank.load(); }, error);
+    return threads.run([](Rank &rank, int) { rank.load(); }, error) &&
+           meet(std::max(kLoadSeconds, world->options.collectiveTimeout),
+                "to load their weights", error);
   }
 
   int selectEntry(const TensorMap &inputs) const override;
@@ -69,7 +74,10 @@ public:
              Error &error) override;
   double lastStepMs() const override { return slowest; }
   std::vector<double> stepSeconds(int entry, int rank) const override {
-    return threads.rank(rank).stepSeconds(entry);
+    for (int i = 0; i < threads.count(); ++i)
+      if (world->here[static_cast<size_t>(i)] == rank)
+        return threads.rank(i).stepSeconds(entry);
+    return {};
   }
   std::vector<SiteCount> counters() const override;
   int64_t arenaBytesPerRank() const override {
@@ -88,7 +96,11 @@ public:
   const Artifact &artifact() const override { return world->artifact; }
 
 private:
-  StoredTensors stored() { return {artifact(), threads}; }
+  StoredTensors stored() { return {*world, threads}; }
+  bool meet(double seconds, const std::string &what, Error &error) {
+    Processes *processes = world->options.processes.get();
+    return !processes || processes->meet(seconds, what, error);
+  }
   bool setInputs(const TensorMap &inputs, int entry, Error &error);
   bool step(int entry, Error &error);
   bool runEntry(int entry, const TensorMap &inputs, TensorMap &outputs,
@@ -132,16 +144,27 @@ bool ThreadSession::setInputs(const TensorMap &inputs, int entry,
                     tensor.bytes.data(), given.elements());
     list.back() = &tensor;
   }
+  if (!checkSameInputs(*world, list, error))
+    return false;
   return threads.run([&](Rank &rank, int) { rank.setInputs(entry, list); },
                      error);
 }
 
 bool ThreadSession::step(int entry, Error &error) {
-  stepMs.assign(ranks(), 0);
-  bool ok = threads.run(
-      [&](Rank &rank, int index) { stepMs[index] = rank.step(entry); }, error);
+  stepMs.assign(threads.count(), 0);
+  if (!threads.run(
+          [&](Rank &rank, int index) { stepMs[index] = rank.step(entry); },
+          error))
+    return false;
   slowest = *std::max_element(stepMs.begin(), stepMs.end());
-  return ok;
+  Processes *processes = world->options.processes.get();
+  if (!processes)
+    return true;
+  if (!processes->exchange(slowest, stepMs, world->options.collectiveTimeout,
+                           "to end a step", error))
+    return false;
+  slowest = *std::max_element(stepMs.begin(), stepMs.end());
+  return true;
 }
 
 bool ThreadSession::run(const TensorMap &inputs, TensorMap &outputs,
@@ -181,7 +204,8 @@ bool ThreadSession::runEntry(int entry, const TensorMap &inputs,
                                                          output.layout.shape))
                         .first->second);
   return threads.run([&](Rank &rank, int) { rank.getOutputs(entry, list); },
-                     error);
+                     error) &&
+         assembleOutputs(*world, artifact().entries[entry], list, error);
 }
 
 bool ThreadSession::bench(const TensorMap &inputs, double seconds,
@@ -200,7 +224,14 @@ bool ThreadSession::bench(const TensorMap &inputs, double seconds,
                                          begin)
         .count();
   };
-  while (static_cast<int>(all.size()) < kLeastRuns || elapsed() < seconds) {
+  while (true) {
+    bool more =
+        static_cast<int>(all.size()) < kLeastRuns || elapsed() < seconds;
+    if (!agree(world->options.processes.get(), more,
+               world->options.collectiveTimeout, error))
+      return false;
+    if (!more)
+      break;
     if (!step(entry, error))
       return false;
     all.push_back(slowest);
@@ -225,13 +256,26 @@ std::vector<SiteCount> ThreadSession::counters() const {
 
 int64_t ThreadSession::libraryBytesPerRank() const {
   int64_t most = 0;
-  for (int i = 0; i < ranks(); ++i)
+  for (int i = 0; i < threads.count(); ++i)
     most = std::max(most, threads.rank(i).libraryBytes());
   return most;
 }
 
 Error usageError(std::string message) {
   return {exits::Usage, "usage", std::move(message), {}};
+}
+
+Error checkProcesses(const Artifact &artifact, const Processes *processes,
+                     const std::string &comm) {
+  if (!processes && comm == "mpi")
+    return {exits::NotPresent,
+            "communicator",
+            "communicator mpi is of processes, and this one has joined none",
+            {}};
+  if (processes && (comm == "threads" || comm == "loopback"))
+    return usageError("communicator " + comm + " has all ranks in one process");
+  return processes ? checkWorld(processes->size(), artifact.axes, artifact.mesh)
+                   : Error();
 }
 
 /// What this build or this device can't do, before anything is opened.
@@ -244,21 +288,18 @@ Error checkOptions(const Artifact &artifact, const SessionOptions &options,
             "the artifact was compiled for " + artifact.device +
                 ", which is not in this build",
             {}};
-  if (comm == "mpi")
-    return {exits::NotPresent,
-            "communicator",
-            "communicator mpi is not in this build",
-            {}};
-  bool known = comm == "threads";
+  bool known = comm == "threads" || comm == "mpi";
   for (const std::string &name : cuda::kCommunicators)
     known |= comm == name;
   if (!known)
     return usageError("unknown communicator '" + comm +
                       "'; there are: threads, mpi, nccl, loopback");
-  if (gpu == (comm == "threads"))
+  if (gpu == (comm == "threads" || comm == "mpi"))
     return usageError(
         "communicator " + comm + " is not for device " + artifact.device +
-        (gpu ? "; it has nccl and loopback" : "; it has threads"));
+        (gpu ? "; it has nccl and loopback" : "; it has threads and mpi"));
+  if (Error wrong = checkProcesses(artifact, options.processes.get(), comm))
+    return wrong;
   if (gpu && options.profile)
     return usageError("times of instructions are taken on device cpu only");
   if (!(options.collectiveTimeout > 0) || options.collectiveTimeout > 1e9)
@@ -277,13 +318,14 @@ Error checkOptions(const Artifact &artifact, const SessionOptions &options,
   return {};
 }
 
-Error checkMemory(const Artifact &artifact) {
-  MemoryNeed need = predictMemory(artifact);
+/// `ranks`: on this host.
+Error checkMemory(const Artifact &artifact, int64_t ranks) {
+  MemoryNeed need = predictMemory(artifact, ranks);
   if (need.allRanks <= need.available)
     return {};
   return {exits::BadInput,
           "memory",
-          "the " + std::to_string(artifact.axes.ranks()) + " ranks need " +
+          "the " + std::to_string(ranks) + " ranks need " +
               std::to_string(need.allRanks) + " bytes (" +
               std::to_string(need.bytesPerRank) + " each), more than the " +
               std::to_string(need.available) +
@@ -294,16 +336,47 @@ Error checkMemory(const Artifact &artifact) {
 } // namespace
 
 MemoryNeed mtp::predictMemory(const Artifact &artifact) {
+  return predictMemory(artifact, artifact.axes.ranks());
+}
+
+MemoryNeed mtp::predictMemory(const Artifact &artifact, int64_t ranks) {
   MemoryNeed need;
   need.bytesPerRank = footprintOf(artifact).total;
-  if (!checkedMul(need.bytesPerRank, artifact.axes.ranks(), need.allRanks))
+  if (!checkedMul(need.bytesPerRank, ranks, need.allRanks))
     need.allRanks = INT64_MAX;
   need.available = availableMemory();
   return need;
 }
 
+bool mtp::agree(Processes *processes, bool &decision, double seconds,
+                Error &error) {
+  if (!processes)
+    return true;
+  std::string bytes(1, decision ? 'y' : 'n');
+  bool shared =
+      processes->share(bytes, seconds, "to go on", error) && bytes.size() == 1;
+  decision = bytes == "y";
+  return shared;
+}
+
+Error mtp::checkWorld(int processes, const Mesh &mesh,
+                      const std::string &text) {
+  if (processes == mesh.ranks())
+    return {};
+  return usageError(
+      "there " +
+      (processes == 1 ? std::string("is 1 process")
+                      : "are " + std::to_string(processes) + " processes") +
+      ", but the mesh " + text + " has " + std::to_string(mesh.ranks()) +
+      " rank" + (mesh.ranks() == 1 ? "" : "s") +
+      ": start one process for each");
+}
+
 std::vector<std::string> mtp::availableCommunicators() {
   std::vector<std::string> names = {"threads"};
+  Error missing;
+  if (canJoinProcesses(missing))
+    names.push_back("mpi");
   names.insert(names.end(), cuda::kCommunicators.begin(),
                cuda::kCommunicators.end());
   return names;
@@ -326,11 +399,14 @@ std::unique_ptr<Session> Session::create(Artifact artifact,
   if ((error = checkOptions(artifact, options, comm)))
     return nullptr;
   bool gpu = artifact.device != "cpu";
+  int ranks = options.processes ? options.processes->onThisHost()
+                                : static_cast<int>(artifact.axes.ranks());
   if (artifact.device != "cuda" && options.checkMemory &&
-      (error = checkMemory(artifact)))
+      (error = checkMemory(artifact, ranks)))
     return nullptr;
-  int ranks = static_cast<int>(artifact.axes.ranks()), cores = usableCores();
+  int cores = usableCores();
   WorldOptions settings;
+  settings.processes = options.processes;
   settings.weightsDir = options.weightsDir;
   settings.collectiveTimeout = options.collectiveTimeout;
   settings.threadsPerRank = options.threadsPerRank ? options.threadsPerRank

@@ -21,6 +21,7 @@
 
 #include "runtime/artifact/Artifact.h"
 #include "runtime/io/HostTensor.h"
+#include "runtime/processes/Processes.h"
 #include "runtime/support/Error.h"
 #include "runtime/support/System.h"
 
@@ -46,6 +47,11 @@ struct SessionOptions {
   /// Of GPUs: a step is captured as a graph and replayed; false: its work is
   /// given anew each time, which is slower and comes to the same.
   bool capture = true;
+  /// Of which this process is one, with one rank; null: all ranks are threads.
+  /// Then all processes call the same methods with the same arguments, and the
+  /// whole tensors that a session gives stand in process 0 only, but for those
+  /// of one element.
+  std::shared_ptr<Processes> processes;
 };
 
 /// Counted by the runtime while it runs, one entry a collective site of the
@@ -70,6 +76,8 @@ struct MemoryNeed {
   int64_t available = 0; ///< the least of physical memory and cgroup limits
 };
 MemoryNeed predictMemory(const Artifact &artifact);
+/// Of that many of its ranks.
+MemoryNeed predictMemory(const Artifact &artifact, int64_t ranks);
 
 /// Validates `inputs` (names, types, ranks, dims, ranges of integers) against
 /// the entry that fits, or against the first one if none does. Sets `entry`.
@@ -81,8 +89,13 @@ bool checkInputs(const Artifact &artifact, const TensorMap &inputs, int &entry,
 bool checkEntryInputs(const Artifact &artifact, int entry,
                       const TensorMap &inputs, Error &error);
 
-/// Communicators of this build: `threads` for device cpu, `nccl` and `loopback`
-/// for cuda and cuda-emulated.
+/// What process 0 decides is done by all. Without processes nothing changes.
+bool agree(Processes *processes, bool &decision, double seconds, Error &error);
+/// Exit 2 if the mesh (`text`: as the user wrote it) has not as many ranks.
+Error checkWorld(int processes, const Mesh &mesh, const std::string &text);
+
+/// Communicators of this build: `threads` and, where MPI is, `mpi` for device
+/// cpu, `nccl` and `loopback` for cuda and cuda-emulated.
 std::vector<std::string> availableCommunicators();
 /// The one that a device takes if none is asked for.
 std::string defaultCommunicator(const std::string &device);

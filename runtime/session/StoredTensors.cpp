@@ -3,6 +3,7 @@
 #include "runtime/session/StoredTensors.h"
 #include "runtime/loader/Convert.h"
 #include "runtime/loader/ParameterLoader.h"
+#include "runtime/session/Assembly.h"
 #include "runtime/support/Checked.h"
 
 #include <algorithm>
@@ -75,7 +76,9 @@ bool StoredTensors::readPiece(int64_t index, HostTensor &piece, Error &error) {
             [&](Rank &rank, int) {
               rank.readStored(index, at, target.bytes.data());
             },
-            error))
+            error) ||
+        !assemble(world, parameter.layout, target.bytes.data(),
+                  parameter.partial, at, error))
       return false;
     if (!first)
       addTo(piece, term);

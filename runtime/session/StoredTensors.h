@@ -4,7 +4,8 @@
 //
 // What a program updates lies in pieces (the recipe of each parameter) of
 // blocks (its layout). Whole tensors are those of the model: an initializer in
-// its own shape, an optimizer state in the shape of its initializer.
+// its own shape, an optimizer state in the shape of its initializer. Where
+// ranks are processes, process 0 gets what is read.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_RUNTIME_SESSION_STOREDTENSORS_H
@@ -16,8 +17,8 @@ namespace mtp {
 
 class StoredTensors {
 public:
-  StoredTensors(const Artifact &artifact, RankThreads &threads)
-      : artifact(artifact), threads(threads) {}
+  StoredTensors(World &world, RankThreads &threads)
+      : world(world), artifact(world.artifact), threads(threads) {}
 
   /// Initializers by name, or with `states` "w/exp_avg".
   bool read(bool states, TensorMap &whole, Error &error);
@@ -31,6 +32,7 @@ private:
   bool check(const std::string &name, const std::vector<int64_t> &parts,
              const HostTensor &tensor, Error &error) const;
 
+  World &world;
   const Artifact &artifact;
   RankThreads &threads;
 };

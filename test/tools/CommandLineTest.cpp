@@ -177,11 +177,23 @@ TEST(CommandLine, SimulatorAndCalibrationRunNoModel) {
   expectRefusal(2, "two runs", {"--calibrate", "--simulate"});
 }
 
+TEST(CommandLine, LaunchedProcessesAreRanks) {
+  expectRefusal(2, "there are 3 processes, but the mesh tp=2 has 2 ranks",
+                {"m.onnx", "--mesh", "tp=2", "--launch", "3", "--comm", "nccl",
+                 "--device", "cuda-emulated"});
+  expectRefusal(2, "communicator threads has all ranks in one",
+                {"m.onnx", "--mesh", "tp=2", "--launch", "2"});
+  expectRefusal(2, "--launch '0'", {"m.onnx", "--launch", "0"});
+}
+
 TEST(CommandLine, WhatIsNotInThisBuildIsExit6) {
-  for (const char *flag : {"--save", "--load", "--trace", "--launch"})
+  for (const char *flag : {"--save", "--load", "--trace"})
     expectRefusal(6, std::string(flag) + ": not in this build",
                   {"m.onnx", flag, "1"});
-  expectRefusal(6, "--comm mpi", {"m.onnx", "--comm", "mpi"});
+  setenv("MTP_MPI_LIBRARY", "/nowhere/libmtp-mpi.so", 1);
+  expectRefusal(6, "MPI is not present here: /nowhere/libmtp-mpi.so",
+                {"m.onnx", "--comm", "mpi"});
+  unsetenv("MTP_MPI_LIBRARY");
   expectRefusal(6, "tf32", {"m.onnx", "--precision", "tf32"});
   setenv("CUDA_VISIBLE_DEVICES", "", 1);
   expectRefusal(6, "CUDA", {"m.onnx", "--device", "cuda"});

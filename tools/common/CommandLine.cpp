@@ -4,6 +4,7 @@
 
 #include "compiler/cost/Cluster.h"
 #include "runtime/cuda/Libraries.h"
+#include "runtime/processes/Processes.h"
 #include "runtime/support/System.h"
 #include "tools/common/GpuArch.h"
 #include "tools/common/LaterOptions.h"
@@ -32,7 +33,7 @@ struct Refusal {
 /// What CLI11 fills as text; `finish` turns it into Options.
 struct RawOptions {
   std::vector<std::string> dims, pins, inputs;
-  std::string seed = "0", threads, timeout = "60";
+  std::string seed = "0", threads, timeout = "60", launch;
   std::string random, bench; ///< "true" without a value
   std::string rtol, atol;
   std::optional<std::string> budget;
@@ -157,6 +158,11 @@ static void addRunOptions(CLI::App &app, Options &options, RawOptions &raw) {
       ->type_name("threads|mpi|nccl|loopback")
       ->check(
           CLI::IsMember({"threads", "mpi", "nccl", "loopback"}).description(""))
+      ->group(group);
+  app.add_option("--launch", raw.launch,
+                 "Start a process for each rank on this machine: of --comm mpi "
+                 "and nccl")
+      ->type_name("N")
       ->group(group);
   app.add_option("--collective-timeout", raw.timeout,
                  "A collective that takes longer ends the run (default 60)")
@@ -335,6 +341,30 @@ static void finishCompile(Options &options, const RawOptions &raw) {
   }
 }
 
+bool Options::inProcesses() const {
+  std::string comm =
+      session.comm.empty() ? defaultCommunicator(compile.device) : session.comm;
+  return comm == "mpi" || (comm == "nccl" && launchedProcesses() > 1);
+}
+
+static void finishLaunch(Options &options, const std::string &text) {
+  options.launch =
+      int(std::min<int64_t>(integerOption("--launch", text, 1), 1 << 16));
+  const std::string &comm = options.session.comm;
+  bool gpus = options.compile.device != "cpu";
+  if (comm == "threads" || comm == "loopback" ||
+      (comm.empty() && !gpus && !options.isArtifact))
+    refuse("--launch starts processes, and communicator " +
+           (comm.empty() ? defaultCommunicator(options.compile.device) : comm) +
+           " has all ranks in one: give --comm mpi" + (gpus ? " or nccl" : ""));
+  if (options.isArtifact)
+    return;
+  if (Error wrong = checkWorld(
+          options.launch, options.mesh,
+          options.compile.mesh.empty() ? "tp=1" : options.compile.mesh))
+    refuse("--launch " + text + ": " + wrong.message);
+}
+
 static void finishRun(Options &options, const RawOptions &raw) {
   SessionOptions &session = options.session;
   session.collectiveTimeout =
@@ -420,14 +450,14 @@ static void refuseAbsent(Tool tool, const CLI::App &app,
   if (request.device == "cuda" && tool == Tool::Run)
     checkGpus(options);
   const std::string &comm = options.session.comm;
-  std::vector<std::string> comms = availableCommunicators();
   if (comm.empty())
     return;
-  if (std::find(comms.begin(), comms.end(), comm) == comms.end())
-    absent("--comm " + comm + ": not in this build");
+  if (Error missing; comm == "mpi" && !canJoinProcesses(missing))
+    absent("--comm mpi: " + missing.message);
   bool isArtifact = options.model.size() > 4 &&
                     options.model.rfind(".mtp") == options.model.size() - 4;
-  if (!isArtifact && (comm == "threads") != (request.device == "cpu"))
+  bool onHost = comm == "threads" || comm == "mpi";
+  if (!isArtifact && onHost != (request.device == "cpu"))
     refuse("--comm " + comm + " is not of --device " + request.device);
 }
 
@@ -527,6 +557,8 @@ bool mtp::parseCommandLine(Tool tool, int argc, const char *const *argv,
       finishRun(options, raw);
     refuseAbsent(tool, app, options);
     finishGpuArch(options);
+    if (!raw.launch.empty())
+      finishLaunch(options, raw.launch);
     finishModel(tool, app, options);
     raw.train.finish(app, options.isArtifact, options.training,
                      options.compile.train);

@@ -3,8 +3,8 @@
 //===- CommandLine.h - the options of mtp-run and mtp-compile -------------===//
 //
 // Grammar, defaults and exit codes are those of `--help`. Options of work that
-// this build doesn't have (training, MPI, CUDA, ...) are read like the others
-// and then refused by name with exit 6.
+// this build doesn't have are read like the others and then refused by name
+// with exit 6.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_TOOLS_COMMON_COMMANDLINE_H
@@ -41,6 +41,10 @@ struct Options {
   }
 
   SessionOptions session;
+  int launch =
+      0; ///< processes to start, 0: this is the only one or one of them
+  /// Each rank is a process: by --comm mpi, or because MPI has started several.
+  bool inProcesses() const;
 
   PredictOptions predict;
   TrainOptions training; ///< its program: compile.train

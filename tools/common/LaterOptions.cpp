@@ -16,7 +16,6 @@ struct LaterOption {
 } // namespace
 
 static const LaterOption laterOptions[] = {
-    {"--launch", "N", "Start N processes (MPI)"},
     {"--trace", "FILE", "Write a Perfetto trace"},
     {"--save", "DIR", "Write a checkpoint"},
     {"--load", "DIR", "Start from a checkpoint"},

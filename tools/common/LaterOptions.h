@@ -12,8 +12,8 @@ class App;
 
 namespace mtp {
 
-/// Adds the options of mtp-run for MPI, checkpoints and the rest that is not in
-/// this build, so that they are read, listed in --help, and refused.
+/// Adds the options of mtp-run for checkpoints and the rest that is not in this
+/// build, so that they are read, listed in --help, and refused.
 void addLaterOptions(CLI::App &app);
 /// `name` with its dashes.
 bool isLaterOption(const std::string &name);

@@ -3,12 +3,14 @@
 #include "tools/mtp-run/RunCommand.h"
 
 #include "runtime/io/Npz.h"
+#include "runtime/loader/WeightFiles.h"
 #include "tools/common/ArtifactFile.h"
 #include "tools/common/PlanTable.h"
 #include "tools/common/Table.h"
 #include "tools/common/Terminal.h"
 #include "tools/common/Text.h"
 #include "tools/mtp-run/Inputs.h"
+#include "tools/mtp-run/Launch.h"
 #include "tools/report/ReportPage.h"
 
 #include <algorithm>
@@ -39,6 +41,8 @@ bool RunCommand::execute(Error &error) {
   if (!obtainArtifact(error))
     return false;
   if (explainOnly()) {
+    if (!isFirst())
+      return true;
     report.setPeakMemory();
     if (!options.quiet) {
       printf("%s", planText.c_str());
@@ -52,7 +56,41 @@ bool RunCommand::execute(Error &error) {
          measure(error) && writeResults(error) && compareWithReference(error);
 }
 
+/// Process 0 makes it, so that programs cannot differ.
 bool RunCommand::obtainArtifact(Error &error) {
+  if (isFirst() && !makeArtifact(error))
+    return false;
+  return !options.session.processes || explainOnly() || shareArtifact(error);
+}
+
+bool RunCommand::shareArtifact(Error &error) {
+  Processes &processes = *options.session.processes;
+  std::string bytes, reason;
+  if (processes.isFirst()) {
+    // Other hosts may have other files of that name.
+    std::vector<Artifact> programs = {std::move(artifact)};
+    if (!processes.oneHost() && !hashSources(programs, error))
+      return false;
+    artifact = std::move(programs[0]);
+    bytes = artifact.serialize();
+  }
+  if (!processes.share(bytes, 0, "to share the program", error))
+    return false;
+  if (processes.isFirst())
+    return true;
+  if (Artifact::parse(bytes, artifact, reason)) {
+    report.addArtifact(artifact);
+    return true;
+  }
+  error = {kInternal,
+           "internal",
+           "rank " + std::to_string(processes.rank()) +
+               " can't read the program of rank 0: " + reason,
+           {}};
+  return false;
+}
+
+bool RunCommand::makeArtifact(Error &error) {
   if (options.isArtifact ? !loadArtifact(error) : !compile(error))
     return false;
   report.addArtifact(artifact);
@@ -110,6 +148,8 @@ bool RunCommand::compile(Error &error) {
 
 bool RunCommand::startSession(Error &error) {
   installSignalHandlers();
+  if (isLaunched())
+    installLauncherSignals();
   Progress progress(options.quiet);
   progress.show("load weights", 0);
   session = Session::create(std::move(artifact), options.session, error);
@@ -157,13 +197,25 @@ bool RunCommand::measure(Error &error) {
   }
   report.addTimes(times);
   report.addSession(*session);
-  report.setPeakMemory();
+  return addPeakMemory(error);
+}
+
+/// Of the process that has most.
+bool RunCommand::addPeakMemory(Error &error) {
+  std::vector<int64_t> all = {peakResidentBytes()};
+  if (Processes *processes = options.session.processes.get())
+    if (!processes->exchange(all[0], all, options.session.collectiveTimeout,
+                             "to compare memory", error))
+      return false;
+  report.add("peak_rss_bytes", *std::max_element(all.begin(), all.end()));
   return true;
 }
 
 bool RunCommand::writeResults(Error &error) {
   if (interrupted(error))
     return false;
+  if (!isFirst())
+    return true;
   if (!options.saveInputs.empty() &&
       !writeNpz(options.saveInputs, inputs, error))
     return false;
@@ -197,6 +249,7 @@ bool RunCommand::startReference(std::unique_ptr<Session> &whole, Error &error) {
   SessionOptions settings = options.session;
   settings.threadsPerRank = 0;
   settings.comm.clear();
+  settings.processes = nullptr;
   settings.poison = false;
   whole = Session::create(std::move(result.artifact), settings, error);
   return whole != nullptr;
@@ -234,6 +287,8 @@ bool RunCommand::compareWithReference(Error &error) {
     return true;
   }
   session.reset(); // its memory is the reference's now
+  if (!isFirst())
+    return true;
   TensorMap reference;
   if (!runReference(reference, error))
     return false;

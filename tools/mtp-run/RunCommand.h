@@ -26,6 +26,8 @@ public:
 
 private:
   bool obtainArtifact(Error &error);
+  bool makeArtifact(Error &error);
+  bool shareArtifact(Error &error);
   bool loadArtifact(Error &error);
   bool compile(Error &error);
   bool startSession(Error &error);
@@ -48,6 +50,11 @@ private:
   void describeBatch(CompileRequest &request) const;
   bool runReference(TensorMap &reference, Error &error);
   bool interrupted(Error &error) const;
+  /// Where ranks are processes, one writes and compares.
+  bool isFirst() const {
+    return !options.session.processes || options.session.processes->isFirst();
+  }
+  bool addPeakMemory(Error &error);
   bool explainOnly() const;
   void printSummary() const;
 

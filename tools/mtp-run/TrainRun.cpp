@@ -77,6 +77,8 @@ bool RunCommand::train(Error &error) {
     return true;
   }
   session.reset(); // its memory is the reference's now
+  if (!isFirst())
+    return true;
   bool good = compareTraining(error);
   printTraining(trainer);
   return good && reportDifferences(error);
@@ -115,7 +117,13 @@ bool RunCommand::runSteps(Trainer &trainer, Error &error) {
       return done < size_t(options.training.steps);
     return done <= kWarmUp || elapsed() < *options.benchSeconds;
   };
-  for (size_t done = 0; more(done); ++done) {
+  for (size_t done = 0;; ++done) {
+    bool goOn = more(done);
+    if (!agree(options.session.processes.get(), goOn,
+               options.session.collectiveTimeout, error))
+      return false;
+    if (!goOn)
+      break;
     bool fixed = options.training.data.empty();
     if (interrupted(error) || (!fixed && !batches.next(error)) ||
         !trainer.step(fixed ? inputs : batches.current(), error))
@@ -146,7 +154,8 @@ bool RunCommand::runSteps(Trainer &trainer, Error &error) {
   report.addTimes(times);
   report.addTraining(trainer.losses, trainer.norms);
   report.addSession(*session, trainer.counts);
-  report.setPeakMemory();
+  if (!addPeakMemory(error))
+    return false;
   for (const std::string &warning : trainer.warnings) {
     report.addWarning(warning);
     if (!options.quiet)
@@ -157,24 +166,24 @@ bool RunCommand::runSteps(Trainer &trainer, Error &error) {
 
 bool RunCommand::writeTraining(Trainer &trainer, Error &error) {
   const TrainOptions &training = options.training;
-  if (interrupted(error) || (!options.saveInputs.empty() &&
-                             !writeNpz(options.saveInputs, inputs, error)))
+  if (interrupted(error))
     return false;
   if ((options.check || !training.dumpParams.empty()) &&
       !session->readParameters(trained, error))
     return false;
+  if (!isFirst())
+    return true;
   addTied(facts, trained);
   outputs = std::move(trainer.outputs);
-  return (options.outputs.empty() ||
-          writeNpz(options.outputs, outputs, error)) &&
+  auto write = [&](const std::string &file, const TensorMap &tensors) {
+    return file.empty() || writeNpz(file, tensors, error);
+  };
+  return write(options.saveInputs, inputs) && write(options.outputs, outputs) &&
          (options.outputDirectory.empty() ||
           writeOutputDirectory(options.outputDirectory, outputs, error)) &&
-         (training.dumpGrads.empty() ||
-          writeNpz(training.dumpGrads, gradients, error)) &&
-         (training.dumpParams.empty() ||
-          writeNpz(training.dumpParams, trained, error)) &&
-         (training.dumpInputGrads.empty() ||
-          writeNpz(training.dumpInputGrads, trainer.inputGradients, error));
+         write(training.dumpGrads, gradients) &&
+         write(training.dumpParams, trained) &&
+         write(training.dumpInputGrads, trainer.inputGradients);
 }
 
 /// Differences of gradients, whose largest entry counts for at least a part of

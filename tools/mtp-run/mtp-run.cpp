@@ -8,10 +8,14 @@
 //===----------------------------------------------------------------------===//
 #include "tools/common/Terminal.h"
 #include "tools/common/WaitPolicy.h"
+#include "tools/mtp-run/Launch.h"
 #include "tools/mtp-run/RunCommand.h"
 #include "tools/mtp-run/SimulateCommand.h"
 
+#include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 
 using namespace mtp;
 
@@ -31,10 +35,17 @@ static int printCapabilities() {
   return kOk;
 }
 
+/// Prints what went wrong, writes --json; the exit code.
 static int finish(const Options &options, Report &report, Error error) {
+  if (otherRankGone())
+    error = {exits::RankFailure,
+             "communication",
+             "another rank has ended without a word",
+             {}};
   if (error) {
     report.setError(error);
-    printError(tool, error);
+    if (!otherRankGone()) // its launcher knows more
+      printError(tool, error);
   }
   Error jsonError;
   if (!report.write(options.json, jsonError)) {
@@ -42,9 +53,69 @@ static int finish(const Options &options, Report &report, Error error) {
     if (!error)
       error = jsonError;
   }
-  if (int signal = stopRequested())
-    return 128 + signal;
-  return error.exitCode;
+  int signal = otherRankGone() ? 0 : stopRequested();
+  return signal ? 128 + signal : error.exitCode;
+}
+
+/// The same where each rank is a process: process 0 speaks for all.
+static int finishProcesses(const Options &options, Report &report,
+                           Error error) {
+  Processes &processes = *options.session.processes;
+  if (processes.isFirst())
+    error.exitCode = finish(options, report, error);
+  // From here on the launcher may end whoever is last.
+  std::signal(SIGTERM, SIG_IGN);
+  double patience = stopRequested() || otherRankGone()
+                        ? 2
+                        : std::max(2.0, options.session.collectiveTimeout);
+  int code = processes.conclude(
+      error, patience, [](const Error &said) { printError(tool, said); });
+  if (code) {
+    fflush(nullptr);
+    std::_Exit(code);
+  }
+  return code;
+}
+
+/// Rank r of the mesh is process r; all were given the same command line.
+static bool join(Options &options, int argc, const char *const *argv,
+                 Error &error) {
+  auto processes = joinProcesses(error);
+  if (!processes)
+    return false;
+  options.session.processes = processes;
+  options.quiet |= !processes->isFirst();
+  if (!options.isArtifact &&
+      (error = checkWorld(processes->size(), options.mesh,
+                          options.compile.mesh.empty() ? "tp=1"
+                                                       : options.compile.mesh)))
+    return false;
+  std::string words;
+  for (int i = 1; i < argc; ++i)
+    words += std::string(argv[i]) + '\n';
+  std::vector<size_t> all;
+  if (!processes->exchange(std::hash<std::string>()(words), all,
+                           options.session.collectiveTimeout,
+                           "to begin the run", error))
+    return false;
+  auto other = std::find_if(all.begin(), all.end(),
+                            [&](size_t hash) { return hash != all[0]; });
+  if (other != all.end())
+    error = {exits::Usage,
+             "usage",
+             "process " + std::to_string(other - all.begin()) +
+                 " was given other options than process 0",
+             {}};
+  return !error;
+}
+
+static void execute(Options &options, Report &report, Error &error) {
+  if (options.predict.simulate)
+    simulateCommand(options, report, error);
+  else if (options.predict.calibrate)
+    calibrateCommand(options, report, error);
+  else
+    RunCommand(options, report).execute(error);
 }
 
 static int run(int argc, const char *const *argv) {
@@ -57,18 +128,27 @@ static int run(int argc, const char *const *argv) {
   }
   if (parsed && options.capabilities)
     return printCapabilities();
+  if (parsed && options.launch && !isLaunched()) {
+    int code = launchProcesses(options, argc, argv, error);
+    if (error)
+      printError(tool, error);
+    return code;
+  }
+  if (!parsed && launchedRank() > 0)
+    return error.exitCode; // process 0 says it
   exitOnSignals();
+  if (isLaunched())
+    exitOnLauncherSignals();
+  bool several = parsed && !options.predict.wanted() && options.inProcesses();
+  if (several)
+    parsed = join(options, argc, argv, error);
   Report report(options);
   if (parsed)
-    catchFailures(tool, error, [&] {
-      if (options.predict.simulate)
-        simulateCommand(options, report, error);
-      else if (options.predict.calibrate)
-        calibrateCommand(options, report, error);
-      else
-        RunCommand(options, report).execute(error);
-    });
-  return finish(options, report, error);
+    catchFailures(tool, error, [&] { execute(options, report, error); });
+  if (options.session.processes)
+    return finishProcesses(options, report, error);
+  return several && launchedRank() > 0 ? error.exitCode
+                                       : finish(options, report, error);
 }
 
 int main(int argc, char **argv) {

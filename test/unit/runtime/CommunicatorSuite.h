@@ -20,6 +20,11 @@ struct Implementation {
   bool spin = false;
   /// Connecting takes long: every other size and type will do.
   bool few = false;
+  /// Where `make` gives the rank of this process only, and none to a process
+  /// beyond the mesh: how many ranks there may be, and what is called when the
+  /// rank here is done: waits for the others, gives the first error of all.
+  int mostRanks = 8;
+  std::function<Error(const Error &)> meet = nullptr;
 };
 
 /// Each executable with the suite has its own.
