@@ -23,12 +23,13 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
+import onnx
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
 import cases as case_list
+import junit
 from cases import HERE, Case
 
 ROOT = HERE.parent.parent
@@ -74,6 +75,9 @@ def check_report(report):
     if report["arena_bytes_per_rank"] != report["plan"]["arena_bytes_per_rank"]:
         raise Failure(f"arena of {report['arena_bytes_per_rank']} bytes, planned "
                       f"{report['plan']['arena_bytes_per_rank']}")
+    if not report["plan"]["bytes_per_rank"] <= report["plan"]["bound_bytes_per_rank"]:
+        raise Failure(f"{report['plan']['bytes_per_rank']} bytes, more than the bound of "
+                      f"{report['plan']['bound_bytes_per_rank']}")
 
 
 class Runner:
@@ -125,6 +129,30 @@ class Runner:
             compare(outputs, np.load(folder / f"outputs64{case.shape}.npz"), F64_BOUND, "outputs64")
             compare(outputs, self.one_rank(case.model, case.shape), RANKS_BOUND, "one rank")
         check_report(report)
+        # Once a model, and for every choice of the full list: what is said where nothing is run.
+        if not case.mode and case.precision == "f32" and not case.plan:
+            self.check_compiled(case, report)
+
+    def check_compiled(self, case, report):
+        """mtp-compile, which runs nothing, knows what the runtime passed to its allocator."""
+        base = self.folder / f"compiled-{case.name().replace(' ', '-')}"
+        model, inputs = HERE / case.model / "model.onnx", np.load(HERE / case.model / f"inputs{case.shape}.npz")
+        sizes = {dim.dim_param: size for value in onnx.load(model, load_external_data=False).graph.input
+                 for dim, size in zip(value.type.tensor_type.shape.dim, inputs[value.name].shape) if dim.dim_param}
+        command = [str(Path(self.options.mtp_run).with_name("mtp-compile")), str(model), "--quiet", "-o", f"{base}.mtp",
+                   "--json", f"{base}.json", *case.flags()]
+        for name, size in sizes.items():
+            command += ["--dim", f"{name}={size}"]
+        if self.options.cache_dir:
+            command += ["--cache-dir", self.options.cache_dir]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=self.options.timeout)
+        if done.returncode:
+            raise Failure(f"mtp-compile: exit {done.returncode}: {done.stderr.strip()[-500:]}")
+        plan = json.loads(Path(f"{base}.json").read_text())["plan"]
+        got = report["arena_bytes_per_rank"], report["parameter_bytes_per_rank"], report["plan"]["bytes_per_rank"]
+        said = plan["arena_bytes_per_rank"], plan["bytes_by"]["parameters"], plan["bytes_per_rank"]
+        if got != said:
+            raise Failure(f"mtp-compile says {said} bytes (arena, parameters, all), the runtime allocates {got}")
 
     def check_refused(self, model):
         folder = HERE / model
@@ -165,17 +193,6 @@ def has_heads_for_two_ranks(model):
     facts = case_list.meta(model)
     return (facts["family"] in ("gpt2", "llama") and facts["kv_heads"] % 2 == 0
             and not model.startswith("gpt2-kv"))
-
-
-def write_junit(path, results):
-    with open(path, "w") as out:
-        out.write(f'<testsuite name="models" tests="{len(results)}">\n')
-        for name, problem, seconds in results:
-            out.write(f'<testcase classname="models" name={quoteattr(name)} time="{seconds:.2f}">')
-            if problem:
-                out.write(f"<failure message={quoteattr(problem)}/>")
-            out.write("</testcase>\n")
-        out.write("</testsuite>\n")
 
 
 def main():
@@ -227,7 +244,7 @@ def main():
                           flush=True)
     failed = sum(1 for result in results if result[1])
     if options.junit:
-        write_junit(options.junit, results)
+        junit.write(options.junit, "models", results)
     print(f"{name}: {len(results) - failed} passed, {failed} failed", flush=True)
     sys.exit(1 if failed or not results else 0)
 

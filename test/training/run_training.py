@@ -21,17 +21,17 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
 import batches
 import budgets
 import bugs
 import cases
 import checks
 import exports
+import junit
 import paper
 from cases import Case
 from training import MODELS, ROOT, Failure, Runner, close_gradients
@@ -49,6 +49,10 @@ def check_report(report):
     if report["arena_bytes_per_rank"] != report["plan"]["arena_bytes_per_rank"]:
         raise Failure(f"arena of {report['arena_bytes_per_rank']} bytes, planned "
                       f"{report['plan']['arena_bytes_per_rank']}")
+    # Programs that compute again have no bound.
+    if report["plan"]["bytes_per_rank"] > report["plan"].get("bound_bytes_per_rank", float("inf")):
+        raise Failure(f"{report['plan']['bytes_per_rank']} bytes, more than the bound of "
+                      f"{report['plan']['bound_bytes_per_rank']}")
 
 
 class Gradients:
@@ -120,17 +124,6 @@ def work_list(options, gradients):
     return [item for item in work if options.filter in item[0]][::options.every]
 
 
-def write_junit(path, results):
-    with open(path, "w") as out:
-        out.write(f'<testsuite name="training" tests="{len(results)}">\n')
-        for name, problem, seconds in results:
-            out.write(f'<testcase classname="training" name={quoteattr(name)} time="{seconds:.2f}">')
-            if problem:
-                out.write(f"<failure message={quoteattr(problem)}/>")
-            out.write("</testcase>\n")
-        out.write("</testsuite>\n")
-
-
 def main():
     parser = argparse.ArgumentParser(description="Train the models and compare.")
     parser.add_argument("--mtp-run", default=str(ROOT / "build/bin/mtp-run"))
@@ -166,7 +159,7 @@ def main():
                 print(f"{'FAIL' if result[1] else 'ok  '} {result[0]}" + (f": {result[1]}" if result[1] else ""), flush=True)
     failed = sum(1 for result in results if result[1])
     if options.junit:
-        write_junit(options.junit, results)
+        junit.write(options.junit, "training", results)
     if gradients.worst:
         print("largest errors of gradients: " + ", ".join(f"{k} {v:.1e}" for k, v in sorted(gradients.worst.items())))
     print(f"training: {len(results) - failed} passed, {failed} failed", flush=True)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/common/PlanTable.h"
 
+#include "runtime/comm/Communicator.h"
 #include "runtime/io/HostTensor.h"
 #include "tools/common/Report.h"
 #include "tools/common/Table.h"
@@ -86,9 +87,8 @@ static std::string collectiveTable(const Artifact &artifact,
     for (const CollectiveSite &site : artifact.collectiveSites)
       if (site.partOf < 0)
         add(site.node,
-            std::string(collectiveKindName(site.kind)) + " on " +
-                site.axisName + " (" + site.op + ")" +
-                (trains ? ", " + site.phase : ""),
+            std::string(name(site.kind)) + " on " + site.axisName + " (" +
+                site.op + ")" + (trains ? ", " + site.phase : ""),
             site.predictedCount, site.predictedBytes, site.reason);
   if (!sites)
     return "Collectives: none\n";

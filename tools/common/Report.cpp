@@ -3,6 +3,7 @@
 #include "tools/common/Report.h"
 
 #include "runtime/artifact/Footprint.h"
+#include "runtime/comm/Communicator.h"
 #include "runtime/io/Npz.h"
 
 #include <algorithm>
@@ -10,22 +11,6 @@
 
 using namespace mtp;
 using nlohmann::json;
-
-const char *mtp::collectiveKindName(CollectiveSite::Kind kind) {
-  switch (kind) {
-  case CollectiveSite::Kind::AllReduce:
-    return "all_reduce";
-  case CollectiveSite::Kind::AllGather:
-    return "all_gather";
-  case CollectiveSite::Kind::ReduceScatter:
-    return "reduce_scatter";
-  case CollectiveSite::Kind::AllToAll:
-    return "all_to_all";
-  case CollectiveSite::Kind::Permute:
-    return "permute";
-  }
-  return "unknown";
-}
 
 Report::Report(const Options &options) {
   root = {{"model", options.model},
@@ -129,7 +114,7 @@ void Report::addArtifact(const Artifact &artifact) {
     if (site.partOf >= 0)
       continue;
     list.push_back({{"op", site.op},
-                    {"kind", collectiveKindName(site.kind)},
+                    {"kind", name(site.kind)},
                     {"axis", site.axisName},
                     {"dtype", name(site.type)},
                     {"phase", site.phase},

@@ -51,9 +51,6 @@ private:
   std::vector<size_t> entryOfSite; ///< in root["collectives"]
 };
 
-/// "all_reduce", ...
-const char *collectiveKindName(CollectiveSite::Kind kind);
-
 } // namespace mtp
 
 #endif // MTP_TOOLS_COMMON_REPORT_H

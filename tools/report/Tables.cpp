@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/report/Tables.h"
 
+#include "runtime/comm/Communicator.h"
 #include "tools/common/Report.h"
 #include "tools/common/Table.h"
 #include "tools/common/Text.h"
@@ -149,9 +150,9 @@ std::vector<Row> rowsOfArtifact(const Artifact &artifact) {
   std::vector<Row> rows;
   for (const CollectiveSite &site : artifact.collectiveSites)
     if (site.partOf < 0)
-      rows.push_back({site.phase, site.op, collectiveKindName(site.kind),
-                      site.axisName, site.node, "", site.reason, "",
-                      site.predictedBytes, -1, -1});
+      rows.push_back({site.phase, site.op, name(site.kind), site.axisName,
+                      site.node, "", site.reason, "", site.predictedBytes, -1,
+                      -1});
   return rows;
 }
 

@@ -93,40 +93,60 @@ SmallVector<int64_t> joined(int64_t first, ArrayRef<int64_t> rest) {
   return all;
 }
 
+/// What each thread adds up: the number of positions, and as for sumOver the
+/// elements of the operands at one of them.
+struct Sum {
+  int64_t count;
+  std::function<Value(Value, Value &, Value &)> term;
+};
+
+SmallVector<int64_t> shapeTo(Value value) {
+  return SmallVector<int64_t>(shapeOf(value));
+}
+
+/// A thread for each element of the result: sumAt(position) is what it is.
+LogicalResult
+emitSums(LibraryKernelContext &context,
+         llvm::function_ref<Sum(KernelCode &, ArrayRef<Value>)> sumAt) {
+  KernelCode code(context.emit);
+  Value result = context.op->getResult(0);
+  SmallVector<int64_t> shape = shapeTo(result);
+  Type type = elementTypeOf(result);
+  code.forEach(context.name, productOf(shape), [&](Value item) {
+    auto at = code.split(item, shape);
+    Sum sum = sumAt(code, at);
+    code.store(context.resultBuffer(0), type, item,
+               sumOver(context, code, type, sum.count, sum.term));
+  });
+  return success();
+}
+
 LogicalResult emitConvolution(LibraryKernelContext &context) {
   auto op = cast<ConvolutionOp>(context.op);
   Problem p = problemOf(op);
-  p.input.assign(shapeOf(op.getInput()).begin(), shapeOf(op.getInput()).end());
-  p.filter.assign(shapeOf(op.getFilter()).begin(),
-                  shapeOf(op.getFilter()).end());
-  p.output.assign(shapeOf(op.getResult()).begin(),
-                  shapeOf(op.getResult()).end());
-  KernelCode code(context.emit);
-  Type type = elementTypeOf(op.getResult());
+  p.input = shapeTo(op.getInput());
+  p.filter = shapeTo(op.getFilter());
+  p.output = shapeTo(op.getResult());
   auto inputStrides = rowMajorStrides(p.input),
        filterStrides = rowMajorStrides(p.filter);
-  code.forEach(context.name, productOf(p.output), [&](Value item) {
-    auto at = code.split(item, p.output);
+  return emitSums(context, [&](KernelCode &code, ArrayRef<Value> at) -> Sum {
     Value group = code.div(at[1], p.groupOutputs());
-    Value sum = sumOver(
-        context, code, type, p.groupInputs() * productOf(p.window()),
-        [&](Value position, Value &x, Value &w) {
-          auto inside =
-              code.split(position, joined(p.groupInputs(), p.window()));
-          KernelCode::Values places{
-              at[0], code.add(code.mul(group, p.groupInputs()), inside[0])};
-          KernelCode::Values spatial;
-          Value exists =
-              inputPositions(code, p, ArrayRef<Value>(at).drop_front(2),
-                             ArrayRef<Value>(inside).drop_front(1), spatial);
-          places.append(spatial);
-          x = code.join(places, inputStrides);
-          w = code.add(code.mul(at[1], filterStrides[0]), position);
-          return exists;
-        });
-    code.store(context.resultBuffer(0), type, item, sum);
+    return {p.groupInputs() * productOf(p.window()),
+            [&, at, group](Value position, Value &x, Value &w) {
+              auto inside =
+                  code.split(position, joined(p.groupInputs(), p.window()));
+              KernelCode::Values places{
+                  at[0], code.add(code.mul(group, p.groupInputs()), inside[0])};
+              KernelCode::Values spatial;
+              Value exists = inputPositions(
+                  code, p, at.drop_front(2),
+                  ArrayRef<Value>(inside).drop_front(1), spatial);
+              places.append(spatial);
+              x = code.join(places, inputStrides);
+              w = code.add(code.mul(at[1], filterStrides[0]), position);
+              return exists;
+            }};
   });
-  return success();
 }
 
 /// dx[n, c, x] = sum over o of the group and w: f[o, c', w] g[n, o, y] where
@@ -134,22 +154,17 @@ LogicalResult emitConvolution(LibraryKernelContext &context) {
 LogicalResult emitInputGradient(LibraryKernelContext &context) {
   auto op = cast<ConvolutionInputGradientOp>(context.op);
   Problem p = problemOf(op);
-  Value filter = op->getOperand(0), cotangent = op->getOperand(1);
-  p.filter.assign(shapeOf(filter).begin(), shapeOf(filter).end());
-  p.output.assign(shapeOf(cotangent).begin(), shapeOf(cotangent).end());
-  p.input.assign(shapeOf(op->getResult(0)).begin(),
-                 shapeOf(op->getResult(0)).end());
-  KernelCode code(context.emit);
-  Type type = elementTypeOf(op->getResult(0));
+  p.filter = shapeTo(op->getOperand(0));
+  p.output = shapeTo(op->getOperand(1));
+  p.input = shapeTo(op->getResult(0));
   auto filterStrides = rowMajorStrides(p.filter),
        outputStrides = rowMajorStrides(p.output);
-  code.forEach(context.name, productOf(p.input), [&](Value item) {
-    auto at = code.split(item, p.input);
+  return emitSums(context, [&](KernelCode &code, ArrayRef<Value> at) -> Sum {
     Value group = code.div(at[1], p.groupInputs());
     Value channel = code.rem(at[1], p.groupInputs());
-    Value sum = sumOver(
-        context, code, type, p.groupOutputs() * productOf(p.window()),
-        [&](Value position, Value &w, Value &g) {
+    return {
+        p.groupOutputs() * productOf(p.window()),
+        [&, at, group, channel](Value position, Value &w, Value &g) {
           auto inside =
               code.split(position, joined(p.groupOutputs(), p.window()));
           Value output = code.add(code.mul(group, p.groupOutputs()), inside[0]);
@@ -173,10 +188,8 @@ LogicalResult emitInputGradient(LibraryKernelContext &context) {
           w = code.join(filterAt, filterStrides);
           g = code.join(outputAt, outputStrides);
           return exists;
-        });
-    code.store(context.resultBuffer(0), type, item, sum);
+        }};
   });
-  return success();
 }
 
 /// df[o, c', w] = sum over n and y: x[n, c, y * stride + w * dilation - pad]
@@ -184,37 +197,30 @@ LogicalResult emitInputGradient(LibraryKernelContext &context) {
 LogicalResult emitFilterGradient(LibraryKernelContext &context) {
   auto op = cast<ConvolutionFilterGradientOp>(context.op);
   Problem p = problemOf(op);
-  Value input = op->getOperand(0), cotangent = op->getOperand(1);
-  p.input.assign(shapeOf(input).begin(), shapeOf(input).end());
-  p.output.assign(shapeOf(cotangent).begin(), shapeOf(cotangent).end());
-  p.filter.assign(shapeOf(op->getResult(0)).begin(),
-                  shapeOf(op->getResult(0)).end());
-  KernelCode code(context.emit);
-  Type type = elementTypeOf(op->getResult(0));
+  p.input = shapeTo(op->getOperand(0));
+  p.output = shapeTo(op->getOperand(1));
+  p.filter = shapeTo(op->getResult(0));
   auto inputStrides = rowMajorStrides(p.input),
        outputStrides = rowMajorStrides(p.output);
-  code.forEach(context.name, productOf(p.filter), [&](Value item) {
-    auto at = code.split(item, p.filter);
+  return emitSums(context, [&](KernelCode &code, ArrayRef<Value> at) -> Sum {
     Value group = code.div(at[0], p.groupOutputs());
     Value channel = code.add(code.mul(group, p.groupInputs()), at[1]);
-    Value sum = sumOver(
-        context, code, type, p.output[0] * productOf(p.plane()),
-        [&](Value position, Value &x, Value &g) {
-          auto inside = code.split(position, joined(p.output[0], p.plane()));
-          KernelCode::Values inputAt{inside[0], channel},
-              outputAt{inside[0], at[0]}, spatial;
-          Value exists =
-              inputPositions(code, p, ArrayRef<Value>(inside).drop_front(1),
-                             ArrayRef<Value>(at).drop_front(2), spatial);
-          inputAt.append(spatial);
-          llvm::append_range(outputAt, ArrayRef<Value>(inside).drop_front(1));
-          x = code.join(inputAt, inputStrides);
-          g = code.join(outputAt, outputStrides);
-          return exists;
-        });
-    code.store(context.resultBuffer(0), type, item, sum);
+    return {p.output[0] * productOf(p.plane()),
+            [&, at, channel](Value position, Value &x, Value &g) {
+              auto inside =
+                  code.split(position, joined(p.output[0], p.plane()));
+              KernelCode::Values inputAt{inside[0], channel},
+                  outputAt{inside[0], at[0]}, spatial;
+              auto plane = ArrayRef<Value>(inside).drop_front(1);
+              Value exists =
+                  inputPositions(code, p, plane, at.drop_front(2), spatial);
+              inputAt.append(spatial);
+              llvm::append_range(outputAt, plane);
+              x = code.join(inputAt, inputStrides);
+              g = code.join(outputAt, outputStrides);
+              return exists;
+            }};
   });
-  return success();
 }
 
 } // namespace
