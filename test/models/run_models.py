@@ -25,7 +25,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import onnx
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
 import cases as case_list
@@ -75,9 +74,6 @@ def check_report(report):
     if report["arena_bytes_per_rank"] != report["plan"]["arena_bytes_per_rank"]:
         raise Failure(f"arena of {report['arena_bytes_per_rank']} bytes, planned "
                       f"{report['plan']['arena_bytes_per_rank']}")
-    if not report["plan"]["bytes_per_rank"] <= report["plan"]["bound_bytes_per_rank"]:
-        raise Failure(f"{report['plan']['bytes_per_rank']} bytes, more than the bound of "
-                      f"{report['plan']['bound_bytes_per_rank']}")
 
 
 class Runner:
@@ -129,30 +125,6 @@ class Runner:
             compare(outputs, np.load(folder / f"outputs64{case.shape}.npz"), F64_BOUND, "outputs64")
             compare(outputs, self.one_rank(case.model, case.shape), RANKS_BOUND, "one rank")
         check_report(report)
-        # Once a model, and for every choice of the full list: what is said where nothing is run.
-        if not case.mode and case.precision == "f32" and not case.plan:
-            self.check_compiled(case, report)
-
-    def check_compiled(self, case, report):
-        """mtp-compile, which runs nothing, knows what the runtime passed to its allocator."""
-        base = self.folder / f"compiled-{case.name().replace(' ', '-')}"
-        model, inputs = HERE / case.model / "model.onnx", np.load(HERE / case.model / f"inputs{case.shape}.npz")
-        sizes = {dim.dim_param: size for value in onnx.load(model, load_external_data=False).graph.input
-                 for dim, size in zip(value.type.tensor_type.shape.dim, inputs[value.name].shape) if dim.dim_param}
-        command = [str(Path(self.options.mtp_run).with_name("mtp-compile")), str(model), "--quiet", "-o", f"{base}.mtp",
-                   "--json", f"{base}.json", *case.flags()]
-        for name, size in sizes.items():
-            command += ["--dim", f"{name}={size}"]
-        if self.options.cache_dir:
-            command += ["--cache-dir", self.options.cache_dir]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=self.options.timeout)
-        if done.returncode:
-            raise Failure(f"mtp-compile: exit {done.returncode}: {done.stderr.strip()[-500:]}")
-        plan = json.loads(Path(f"{base}.json").read_text())["plan"]
-        got = report["arena_bytes_per_rank"], report["parameter_bytes_per_rank"], report["plan"]["bytes_per_rank"]
-        said = plan["arena_bytes_per_rank"], plan["bytes_by"]["parameters"], plan["bytes_per_rank"]
-        if got != said:
-            raise Failure(f"mtp-compile says {said} bytes (arena, parameters, all), the runtime allocates {got}")
 
     def check_refused(self, model):
         folder = HERE / model
