@@ -107,31 +107,66 @@ struct Product {
       storeBlas(dLayout.type, bias(i), sum);
     }
   }
+  /// sums[row] += left[k][row] * right[k] for k from 0 on, with rows of kBlock.
+  static void accumulate(const std::vector<double> &left,
+                         const std::vector<double> &right, int64_t rows,
+                         double *sums) {
+    auto depth = static_cast<int64_t>(right.size());
+    int64_t k = 0;
+    for (; k + 4 <= depth; k += 4) {
+      const double *l = left.data() + k * kBlock, *r = right.data() + k;
+      for (int64_t row = 0; row < rows; ++row) {
+        double sum = sums[row] + l[row] * r[0];
+        sum += l[row + kBlock] * r[1];
+        sum += l[row + 2 * kBlock] * r[2];
+        sums[row] = sum + l[row + 3 * kBlock] * r[3];
+      }
+    }
+    for (; k < depth; ++k)
+      for (int64_t row = 0; row < rows; ++row)
+        sums[row] += left[static_cast<size_t>(k * kBlock + row)] *
+                     right[static_cast<size_t>(k)];
+  }
+  /// `count` rows from `first` on of one batch.
+  void compute(int64_t batch, int64_t first, int64_t count, int64_t depth,
+               std::vector<double> &rowSums) const {
+    auto columns = static_cast<int64_t>(dLayout.columns),
+         size = static_cast<int64_t>(sizeOfBlasType(dLayout.type));
+    std::vector<double> packed(static_cast<size_t>(depth * kBlock)),
+        other(static_cast<size_t>(depth));
+    for (int64_t k = 0; k < depth; ++k)
+      for (int64_t row = 0; row < count; ++row)
+        packed[static_cast<size_t>(k * kBlock + row)] =
+            left(batch, first + row, k);
+    for (int64_t column = 0; column < columns; ++column) {
+      for (int64_t k = 0; k < depth; ++k)
+        other[static_cast<size_t>(k)] = right(batch, k, column);
+      double sums[kBlock] = {};
+      accumulate(packed, other, count, sums);
+      for (int64_t row = first; row < first + count; ++row) {
+        double value = finished(sums[row - first] * alpha, row, column);
+        if (!rowSums.empty())
+          rowSums[static_cast<size_t>(row)] += value;
+        int64_t at = batch * dLayout.stride + column * dLayout.leading + row;
+        storeBlas(dLayout.type, d + at * size, value);
+      }
+    }
+  }
   void operator()() const {
     auto rows = static_cast<int64_t>(dLayout.rows),
-         columns = static_cast<int64_t>(dLayout.columns),
          depth = static_cast<int64_t>(product.transposeA ? aLayout.rows
                                                          : aLayout.columns);
-    auto size = static_cast<int64_t>(sizeOfBlasType(dLayout.type));
-    bool sumsRows = product.has(blas::EpilogueGradientSum);
-    std::vector<double> rowSums(sumsRows ? dLayout.rows : 0);
+    std::vector<double> rowSums(
+        product.has(blas::EpilogueGradientSum) ? dLayout.rows : 0);
     for (int64_t batch = 0; batch < dLayout.count; ++batch)
-      for (int64_t column = 0; column < columns; ++column)
-        for (int64_t row = 0; row < rows; ++row) {
-          double sum = 0;
-          for (int64_t k = 0; k < depth; ++k)
-            sum += left(batch, row, k) * right(batch, k, column);
-          double value = finished(sum * alpha, row, column);
-          if (sumsRows)
-            rowSums[static_cast<size_t>(row)] += value;
-          int64_t at = batch * dLayout.stride + column * dLayout.leading + row;
-          storeBlas(dLayout.type, d + at * size, value);
-        }
+      for (int64_t first = 0; first < rows; first += kBlock)
+        compute(batch, first, std::min(kBlock, rows - first), depth, rowSums);
     for (size_t row = 0; row < rowSums.size(); ++row)
       storeBlas(dLayout.type, bias(static_cast<int64_t>(row)), rowSums[row]);
     sumOperand(depth);
   }
 
+  static constexpr int64_t kBlock = 256; ///< rows that are computed at once
   static constexpr double kRoot = 0.7978845608028654, ///< sqrt(2 / pi)
       kCubic = 0.044715;
 };

@@ -19,6 +19,8 @@ namespace {
 /// How long one question for the end of a stream works at most: whoever asks
 /// also has to look after deadlines and signals.
 constexpr auto kSlice = std::chrono::milliseconds(10);
+/// How long it waits for work of other threads.
+constexpr auto kPause = std::chrono::milliseconds(1);
 
 const char *recordFile() {
   const char *file = std::getenv("MTP_CUDA_RECORD");
@@ -137,6 +139,7 @@ bool Engine::give(uint64_t stream, Work work, Action action,
   task.action = std::move(shared);
   task.part = std::move(part);
   addTask(number, std::move(task));
+  changed.notify_all();
   return true;
 }
 
@@ -279,6 +282,7 @@ int Engine::launch(uint64_t executable, uint64_t stream) {
     tasks.at(whole).after.push_back(number);
     ++tasks.at(whole).open;
   }
+  changed.notify_all();
   return status::Success;
 }
 
@@ -391,7 +395,8 @@ std::vector<uint64_t> Engine::execute(Lock &lock, uint64_t number) {
 }
 
 int Engine::finish(Lock &lock, const Front &front) {
-  auto end = std::chrono::steady_clock::now() + kSlice;
+  using Clock = std::chrono::steady_clock;
+  auto end = Clock::now() + kSlice;
   const std::set<uint64_t> ends = front.works;
   while (true) {
     std::vector<uint64_t> wanted = collect(ends), ready;
@@ -409,14 +414,15 @@ int Engine::finish(Lock &lock, const Front &front) {
         ready.push_back(number);
     }
     if (ready.empty()) {
-      // Another thread may do what this one waits for.
-      if (!runs || changed.wait_until(lock, end) == std::cv_status::timeout)
+      // Another thread may do what this one waits for, or give it.
+      auto until = runs ? end : std::min(end, Clock::now() + kPause);
+      if (changed.wait_until(lock, until) == std::cv_status::timeout)
         return status::NotReady;
       continue;
     }
     std::sort(wanted.begin(), wanted.end());
     while (!ready.empty()) {
-      if (std::chrono::steady_clock::now() > end)
+      if (Clock::now() > end)
         return status::NotReady;
       // Any of what is ready, so that what becomes ready may overtake the rest.
       std::swap(ready[random() % ready.size()], ready.back());
