@@ -215,7 +215,7 @@ LogicalResult Forward::emit() {
 }
 
 LogicalResult emitAttention(LibraryKernelContext &context) {
-  return hasMatrixAttention(AttentionCode(context))
+  return hasMatrixAttention(AttentionCode(context), /*isGradient=*/false)
              ? emitMatrixAttention(context)
              : Forward(context).emit();
 }

@@ -160,7 +160,7 @@ Value AttentionCode::element(const StagedRows &rows, Value b, Value h,
   Value at = code.add(first, number);
   Value exists = code.inside(at, limit);
   at = code.select(exists, at, code.number(0));
-  Value x = loadOperand(rows.operand, {b, h, at, d});
+  Value x = round(loadOperand(rows.operand, {b, h, at, d}));
   if (rows.factor != 1)
     x = s.mul(x, s.number(rows.factor));
   return s.select(exists, x, s.zero());
@@ -251,9 +251,9 @@ Value AttentionCode::product(Value b, Value h, Value i, Value j) {
   Value hk = keyHead(h);
   return code.loop(code.number(0), code.number(depth), 1, {s.zero()},
                    [&](Value d, ValueRange carried) -> Values {
-                     Value q =
-                         s.mul(loadOperand(0, {b, h, i, d}), s.number(scale));
-                     Value k = loadOperand(1, {b, hk, j, d});
+                     Value q = s.mul(round(loadOperand(0, {b, h, i, d})),
+                                     s.number(scale));
+                     Value k = round(loadOperand(1, {b, hk, j, d}));
                      return {s.add(carried[0], s.mul(q, k))};
                    })[0];
 }
@@ -275,7 +275,8 @@ AttentionCode::Values AttentionCode::exactStatistics(Value b, Value h,
   return {both[0], s.div(s.one(), both[1])};
 }
 
-AttentionCode::Statistics AttentionCode::statistics(Value b, Value h, Value i) {
+AttentionCode::Statistics AttentionCode::statistics(Value b, Value h, Value i,
+                                                    Value delta) {
   Statistics result;
   Value logSum = loadOperand(logsumexp, {b, h, i});
   Value empty = s.compare(Scalars::Eq, logSum, s.lowest());
@@ -291,14 +292,17 @@ AttentionCode::Statistics AttentionCode::statistics(Value b, Value h, Value i) {
                      ? Value(arith::ConstantIntOp::create(
                            code.builder, code.loc, code.builder.getI1Type(), 0))
                      : empty;
-  result.delta =
-      code.loop(code.number(0), code.number(valueDepth), 1, {s.zero()},
-                [&](Value d, ValueRange carried) -> Values {
-                  Value y = loadOperand(output, {b, h, i, d}),
-                        g = loadOperand(cotangent, {b, h, i, d});
-                  return {s.add(carried[0], s.mul(y, g))};
-                })[0];
+  result.delta = delta;
   return result;
+}
+
+Value AttentionCode::rowDelta(Value b, Value h, Value i) {
+  return code.loop(code.number(0), code.number(valueDepth), 1, {s.zero()},
+                   [&](Value d, ValueRange carried) -> Values {
+                     Value y = loadOperand(output, {b, h, i, d}),
+                           g = round(loadOperand(cotangent, {b, h, i, d}));
+                     return {s.add(carried[0], s.mul(y, g))};
+                   })[0];
 }
 
 std::pair<Value, Value>

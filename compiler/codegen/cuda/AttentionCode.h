@@ -22,6 +22,8 @@
 
 #include "compiler/codegen/cuda/KernelCode.h"
 
+#include <functional>
+
 namespace mtp {
 
 /// Vectors of one side of a product: rows of a block, or a tile of entries.
@@ -84,7 +86,10 @@ public:
     mlir::Value delta;         ///< sum of output * cotangent
   };
   /// Of query i, from the results of the forward pass; the gradient's operands.
-  Statistics statistics(mlir::Value b, mlir::Value h, mlir::Value i);
+  Statistics statistics(mlir::Value b, mlir::Value h, mlir::Value i,
+                        mlir::Value delta);
+  /// The sum of output * cotangent of query i.
+  mlir::Value rowDelta(mlir::Value b, mlir::Value h, mlir::Value i);
   /// The weight of a score, and its cotangent from that of the weight; NaN or
   /// equal weights for a row without visible keys.
   std::pair<mlir::Value, mlir::Value>
@@ -99,6 +104,10 @@ public:
   mlir::Value laneMax(mlir::Value value);
   mlir::Value laneSum(mlir::Value value);
   mlir::Value keyHead(mlir::Value h) { return code.div(h, group); }
+  /// What a product by matrix instructions keeps of an operand.
+  mlir::Value round(mlir::Value operand) {
+    return rounded ? rounded(operand) : operand;
+  }
 
   LibraryKernelContext &context;
   KernelCode code;
@@ -113,6 +122,8 @@ public:
   int output = -1, logsumexp = -1, cotangent = -1; ///< of the gradient
   int64_t rows = 4;                                ///< of a warp
   mlir::Value lane, warp, thread, block, offset;
+  /// Rounds operands where matrix instructions do.
+  std::function<mlir::Value(mlir::Value)> rounded;
 
 private:
   int64_t bytes(int64_t elements) const;
@@ -121,9 +132,13 @@ private:
   int64_t sharedBytes = 0;
 };
 
-/// True if matrix instructions compute the forward pass (AttentionMatrix.cpp).
-bool hasMatrixAttention(const AttentionCode &code);
+/// True if matrix instructions compute the forward pass, or the gradients of
+/// queries, keys and values (AttentionTile.h): in f16, from sm_80 in bf16 and
+/// tf32, for heads of up to 128 elements (the gradient in tf32: 96), a multiple
+/// of 8.
+bool hasMatrixAttention(const AttentionCode &code, bool isGradient);
 mlir::LogicalResult emitMatrixAttention(LibraryKernelContext &context);
+mlir::LogicalResult emitMatrixAttentionGradient(LibraryKernelContext &context);
 
 /// The kernels of `mtp.attention_gradient`.
 llvm::SmallVector<KernelPart> attentionGradientParts(mlir::Operation *op);

@@ -6,15 +6,15 @@
 //
 //   queries   rows are queries, tiles are keys:     dQ = scale * dS K
 //   keys      rows are keys, tiles are queries:     dK = dS' (scale Q), dV = P'
-//   G mask      a thread for each element of the mask, which sums dS over what
-//   the
-//             mask is broadcast along
+//   mask      a thread for each element of the mask, which sums dS over what
+//             the mask is broadcast along
 //
 // with P = exp(S - logsumexp), dS = P (G V' - rowsum(G Y)) computed again in
 // each (AttentionCode.h).
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/codegen/cuda/AttentionCode.h"
+#include "compiler/codegen/cuda/MatrixTile.h"
 
 #include "dialects/mtp/MtpDialect.h"
 
@@ -48,6 +48,8 @@ public:
   LogicalResult emitQueries();
   LogicalResult emitKeys();
   LogicalResult emitMask();
+  /// The forward pass rounded the operands of its products.
+  void roundOperands();
 
 private:
   static constexpr int64_t kLanes = AttentionCode::kLanes,
@@ -188,7 +190,7 @@ LogicalResult Gradient::emitQueries() {
   Value lastQuery = code.number(a.queries - 1);
   code.when(code.inside(a.thread, blockRows()), [&] {
     Value i = code.min(code.add(firstRow, a.thread), lastQuery);
-    auto row = a.statistics(b, h, i);
+    auto row = a.statistics(b, h, i, a.rowDelta(b, h, i));
     Value alike = s.select(row.alike, s.one(), s.zero());
     for (auto [which, value] : llvm::enumerate(
              ArrayRef<Value>{row.shift, row.factor, row.delta, alike}))
@@ -271,7 +273,7 @@ LogicalResult Gradient::emitKeys() {
           Value own = code.add(first, a.lane);
           Value exists = code.inside(own, a.queries);
           Value i = code.select(exists, own, code.number(a.queries - 1));
-          auto row = a.statistics(b, h, i);
+          auto row = a.statistics(b, h, i, a.rowDelta(b, h, i));
           for (int64_t r = 0; r < a.rows; ++r) {
             auto score = a.score(scores[r], b, h, i, rowOf(r));
             auto [weight, slope] =
@@ -302,6 +304,15 @@ LogicalResult Gradient::emitKeys() {
 //===----------------------------------------------------------------------===//
 // Mask
 //===----------------------------------------------------------------------===//
+
+void Gradient::roundOperands() {
+  if (!a.element_.isF32())
+    return;
+  MatrixTile tile(code,
+                  MatrixTile::computeType(a.element_, a.context.capability,
+                                          a.context.precision));
+  a.rounded = [tile](Value number) mutable { return tile.roundTrip(number); };
+}
 
 LogicalResult Gradient::emitMask() {
   ArrayRef<int64_t> shape = shapeOf(a.context.op->getResult(3));
@@ -335,9 +346,11 @@ LogicalResult Gradient::emitMask() {
                         {s.zero()}, [&](Value d, ValueRange inner) -> Values {
                           Value g = a.loadOperand(a.cotangent, {b, h, i, d}),
                                 v = a.loadOperand(2, {b, hk, j, d});
+                          g = a.round(g);
+                          v = a.round(v);
                           return {s.add(inner[0], s.mul(g, v))};
                         })[0];
-          auto row = a.statistics(b, h, i);
+          auto row = a.statistics(b, h, i, a.rowDelta(b, h, i));
           auto score = a.score(q, b, h, i, j);
           Value slope = a.weightAndCotangent(row, score.score, p).second;
           return {s.add(carried[0], slope)};
@@ -352,6 +365,11 @@ LogicalResult Gradient::emitMask() {
 
 LogicalResult mtp::emitAttentionGradient(LibraryKernelContext &context) {
   Gradient gradient(context);
+  AttentionCode code(context);
+  if (context.part != "mask" && hasMatrixAttention(code, /*isGradient=*/true))
+    return emitMatrixAttentionGradient(context);
+  if (hasMatrixAttention(code, /*isGradient=*/false))
+    gradient.roundOperands();
   if (context.part == "queries")
     return gradient.emitQueries();
   if (context.part == "keys")

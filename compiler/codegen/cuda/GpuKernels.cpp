@@ -157,6 +157,9 @@ FailureOr<KernelInfo> GpuKernelModule::emitRegion(
     LibraryKernelContext context(emitter, op, name, part.getValue());
     context.capability = gpuCapability(arch);
     context.precision = precision;
+    llvm::append_range(
+        context.aligned,
+        func->getAttrOfType<DenseBoolArrayAttr>(kAligned).asArrayRef());
     for (Attribute strides : func->getAttrOfType<ArrayAttr>(kStrides))
       context.strides.emplace_back(
           cast<DenseI64ArrayAttr>(strides).asArrayRef());

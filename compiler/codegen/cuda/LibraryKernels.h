@@ -42,13 +42,15 @@ struct LibraryKernelContext {
   int capability = 75;       ///< of the device: 90 for sm_90
   llvm::StringRef precision; ///< what products may round f32 operands to
   llvm::SmallVector<llvm::SmallVector<int64_t>> strides; ///< by buffer
-  llvm::SmallVector<unsigned> results;                   ///< that are written
+  llvm::SmallVector<bool> aligned; ///< addresses are multiples of 16; by buffer
+  llvm::SmallVector<unsigned> results; ///< that are written
 
   mlir::Value operandBuffer(unsigned operand) const {
     return emit.arguments()[operand];
   }
   /// Of the op's result `number`; null if another part writes it.
   mlir::Value resultBuffer(unsigned number) const;
+  bool isAligned(unsigned operand) const { return aligned[operand]; }
   llvm::ArrayRef<int64_t> operandStrides(unsigned operand) const {
     return strides[operand];
   }

@@ -12,6 +12,9 @@
 // A result can so be the A of a next product as it is. For tf32 the hardware
 // numbers k otherwise; a sum over k doesn't mind, as long as A and B agree.
 //
+// Numbers are what a product takes: f16, the bits of a bf16, or f32 whose lower
+// bits are rounded away (tf32). They are rounded once, when they are loaded.
+//
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_CODEGEN_CUDA_MATRIXTILE_H
 #define MTP_COMPILER_CODEGEN_CUDA_MATRIXTILE_H
@@ -32,25 +35,39 @@ public:
   MatrixTile(KernelCode &code, mlir::Type element)
       : code(code), element(element) {}
 
-  /// A number as it is kept in shared memory: f16, the bits of a bf16, f32.
-  mlir::Type stored() const { return RegionEmitter::storageType(element); }
-  mlir::Value loadStored(mlir::Value base, mlir::Value at);
-  /// Element `at` of a tensor of type `from`.
-  mlir::Value loadRounded(mlir::Value base, mlir::Type from, mlir::Value at);
-  void store(mlir::Value base, mlir::Value at, mlir::Value number);
-  mlir::Value zero();
-  /// From a register value (f32).
-  mlir::Value round(mlir::Value value);
-
   using Fragment = llvm::SmallVector<mlir::Value, 4>;
-  Fragment fragmentA(llvm::ArrayRef<mlir::Value> numbers); ///< 4, stored
-  Fragment fragmentB(llvm::ArrayRef<mlir::Value> numbers); ///< 2, stored
+
+  /// The type of a number, also in shared memory.
+  mlir::Type stored() const { return RegionEmitter::storageType(element); }
+  mlir::Value zero();
+  /// A number from a register value (f32).
+  mlir::Value round(mlir::Value value);
+  /// What of a register value a number keeps, as a register value.
+  mlir::Value roundTrip(mlir::Value value);
+
+  /// Numbers from a tensor of type `from`: its elements at, at + 1, ... The
+  /// address of the first must be a multiple of the bytes of all.
+  llvm::SmallVector<mlir::Value> loadRounded(mlir::Value base, mlir::Type from,
+                                             mlir::Value at, int64_t count);
+  mlir::Value loadStored(mlir::Value base, mlir::Value at);
+  /// Elements at, at + 1, ..., of an address as for loadRounded.
+  void store(mlir::Value base, mlir::Value at,
+             llvm::ArrayRef<mlir::Value> numbers);
+
+  Fragment fragmentA(llvm::ArrayRef<mlir::Value> numbers); ///< 4
+  Fragment fragmentB(llvm::ArrayRef<mlir::Value> numbers); ///< 2
+  /// A fragment B of the elements at, at + 1; `at` is even.
+  Fragment loadPair(mlir::Value base, mlir::Value at);
   /// Four sums of f32.
   Fragment multiply(const Fragment &a, const Fragment &b, const Fragment &c);
 
 private:
+  mlir::Value loadVector(mlir::Value base, mlir::Type type, mlir::Value at,
+                         int64_t count);
+  llvm::SmallVector<mlir::Value> elementsOf(mlir::Value vector);
+  mlir::Value vectorOf(llvm::ArrayRef<mlir::Value> elements);
   mlir::Value pack(mlir::Value low, mlir::Value high);
-  mlir::Value asTf32(mlir::Value value);
+  mlir::Value bitsOf(mlir::Value number);
 
   KernelCode &code;
   mlir::Type element;
