@@ -30,6 +30,28 @@ def SpmdSplitEpilogues : Pass<"spmd-split-epilogues", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mtp::MtpDialect", "::mtp::spmd::SpmdDialect"];
 }
 
+def SpmdSplitReductions : Pass<"spmd-split-reductions", "::mlir::ModuleOp"> {
+  let summary = "Let many blocks of a GPU share a reduction to few elements.";
+  let description = [{
+    A kernel of a GPU reduces a row in one block, and 32 columns. Where that makes few
+    blocks of much work (the norm of all gradients, the gradient of a bias over many
+    tokens) the first reduced dimension is cut: one kernel reduces the parts, a second
+    one their results. Parts depend on shapes only, so sums keep their order from run
+    to run. Sums of f16 and bf16 have parts of f32.
+
+    ```mlir
+    %y = mtp.reduce_sum %x dims [0, 1] : (tensor<4096x1024xf32>) -> tensor<f32>
+    ```
+    becomes
+    ```mlir
+    %0 = mtp.reshape %x : (tensor<4096x1024xf32>) -> tensor<512x8x1024xf32>
+    %1 = mtp.reduce_sum %0 dims [1, 2] : (tensor<512x8x1024xf32>) -> tensor<512xf32>
+    %y = mtp.reduce_sum %1 dims [0] : (tensor<512xf32>) -> tensor<f32>
+    ```
+  }];
+  let dependentDialects = ["::mtp::MtpDialect"];
+}
+
 def SpmdChunkProducts : Pass<"spmd-chunk-products", "::mlir::ModuleOp"> {
   let summary = "Give row-parallel products and their sums in parts.";
   let description = [{

@@ -103,6 +103,7 @@ static void addOverlapPasses(OpPassManager &passes, const std::string &arch) {
 void mtp::addGpuFusePasses(OpPassManager &passes, const std::string &arch) {
   passes.addPass(createSpmdFoldEpilogues());
   passes.addPass(createSpmdSplitEpilogues());
+  passes.addPass(createSpmdSplitReductions());
   passes.addPass(createSpmdFuse());
   passes.addPass(createSpmdBucketCollectives());
   addOverlapPasses(passes, arch);
