@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "tools/common/Report.h"
 #include "tools/report/Html.h"
 #include "tools/report/Layered.h"
 #include "tools/report/MemoryChart.h"
@@ -153,4 +154,27 @@ TEST(MemoryChart, ValuesLiveFromWriteToLastRead) {
   entry.arenaBytes = 96;
   EXPECT_EQ(liveBytes(artifact, entry),
             (std::vector<int64_t>{64, 96, 96, 48, 48, 48, 32}));
+}
+
+/// A collective that is given in parts is listed, predicted and counted once.
+TEST(Json, PartsOfACollectiveAreOneEntry) {
+  Artifact artifact;
+  for (int64_t partOf : {-1, 0, -1}) {
+    CollectiveSite site{};
+    site.op = "reduce_from";
+    site.node = partOf < 0 ? "down" : "down, part 2 of 2";
+    site.partOf = partOf;
+    site.predictedCount = partOf < 0;
+    site.predictedBytes = partOf < 0 ? 64 : 0;
+    artifact.collectiveSites.push_back(site);
+  }
+  mtp::Report report{Options()};
+  report.addArtifact(artifact);
+  const nlohmann::json &list = report.value()["collectives"];
+  ASSERT_EQ(list.size(), 2u);
+  for (const nlohmann::json &entry : list) {
+    EXPECT_EQ(entry["node"], "down");
+    EXPECT_EQ(entry["predicted_count"], 1);
+    EXPECT_EQ(entry["predicted_bytes"], 64);
+  }
 }
