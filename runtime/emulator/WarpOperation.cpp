@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "runtime/emulator/WarpOperation.h"
+#include "runtime/support/Half.h"
 
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
 
+using namespace mtp;
 using namespace mtp::emulator;
 
 static constexpr int64_t kRows = 16, kColumns = 8, kMostDepth = 16;
@@ -122,29 +124,18 @@ static int count(Vote mode, const Lanes &lanes) {
 // Matrices
 //===----------------------------------------------------------------------===//
 
-static float ofHalf(uint32_t bits) {
-  uint32_t sign = (bits & 0x8000) << 16, exponent = bits >> 10 & 31,
-           fraction = bits & 0x3ff;
-  if (exponent == 31)
-    return std::bit_cast<float>(sign | 0x7f800000 | fraction << 13);
-  if (exponent == 0) // exact in f32
-    return std::copysign(static_cast<float>(fraction) * 0x1p-24f,
-                         std::bit_cast<float>(sign));
-  return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
-}
-
 /// The numbers of a register, one or two.
 static void unpack(MatrixProduct::Type type, uint64_t bits, double *first,
                    double *second) {
   auto low = static_cast<uint32_t>(bits);
   switch (type) {
   case MatrixProduct::Type::F16:
-    *first = ofHalf(low & 0xffff);
-    *second = ofHalf(low >> 16);
+    *first = f16ToFloat(static_cast<uint16_t>(low));
+    *second = f16ToFloat(static_cast<uint16_t>(low >> 16));
     return;
   case MatrixProduct::Type::BF16:
-    *first = std::bit_cast<float>(low << 16);
-    *second = std::bit_cast<float>(low & 0xffff0000);
+    *first = bf16ToFloat(static_cast<uint16_t>(low));
+    *second = bf16ToFloat(static_cast<uint16_t>(low >> 16));
     return;
   case MatrixProduct::Type::TF32:
     *first = std::bit_cast<float>(low & 0xffffe000);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//===- Half.h - 16-bit floats ---------------------------------------------===//
+//===- Half.h - floats of 16 bits, and tf32 -------------------------------===//
 #ifndef MTP_RUNTIME_SUPPORT_HALF_H
 #define MTP_RUNTIME_SUPPORT_HALF_H
 
@@ -47,6 +47,18 @@ inline uint16_t floatToF16(float value) {
     return sign | uint16_t(std::bit_cast<uint32_t>(shifted) - 0x3f000000);
   }
   return sign | uint16_t((bits + 0xfff + (bits >> 13 & 1) - 0x38000000) >> 13);
+}
+
+/// To 10 bits of fraction, as cvt.rna.tf32.f32 does: ties away from zero; NaN
+/// is 0x7fffffff.
+inline float floatToTf32(float value) {
+  uint32_t bits = std::bit_cast<uint32_t>(value), size = bits & 0x7fffffff;
+  if (size > 0x7f800000)
+    return std::bit_cast<float>(0x7fffffffu);
+  // A carry into the exponent is right, also that to infinity.
+  return size == 0x7f800000
+             ? value
+             : std::bit_cast<float>((bits + 0x1000) & 0xffffe000);
 }
 
 } // namespace mtp

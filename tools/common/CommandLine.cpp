@@ -73,7 +73,7 @@ static void addCompileOptions(CLI::App &app, Tool tool, Options &options,
       ->group(group);
   app.add_option("--precision", request.precision,
                  "f64 computes every float in double; bf16 takes bf16 operands "
-                 "in matrix products; tf32 needs cuda (default f32)")
+                 "in matrix products; tf32 needs a GPU (default f32)")
       ->type_name("f32|f64|bf16|f16|tf32")
       ->check(
           CLI::IsMember({"f32", "f64", "bf16", "f16", "tf32"}).description(""))
@@ -444,9 +444,8 @@ static void refuseAbsent(Tool tool, const CLI::App &app,
     if (isLaterOption(option->get_name()))
       absent(option->get_name() + ": not in this build");
   const CompileRequest &request = options.compile;
-  if (request.precision == "tf32" && request.device != "cuda")
-    absent("--precision tf32: device " + request.device +
-           " has no tf32, only cuda has");
+  if (request.precision == "tf32" && request.device == "cpu")
+    absent("--precision tf32: device cpu has no tf32, only GPUs have");
   if (request.device == "cuda" && tool == Tool::Run)
     checkGpus(options);
   const std::string &comm = options.session.comm;

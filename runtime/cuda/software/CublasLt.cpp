@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+using namespace mtp;
 using namespace mtp::cuda;
 using namespace mtp::software;
 
@@ -74,6 +75,17 @@ struct Product {
     return product.transposeB ? element(bLayout, b, batch, column, k)
                               : element(bLayout, b, batch, k, column);
   }
+  /// An operand as a product of its compute type sees it.
+  double rounded(double x, int type) const {
+    if (type != blas::TypeF32)
+      return x;
+    auto narrow = static_cast<float>(x);
+    if (product.compute == blas::ComputeFastTF32)
+      return floatToTf32(narrow);
+    if (product.compute == blas::ComputeFastBF16)
+      return bf16ToFloat(floatToBf16(narrow));
+    return x;
+  }
   /// Element `index` of the bias, or of its gradient.
   char *bias(int64_t index) const {
     return reinterpret_cast<char *>(product.bias) +
@@ -137,10 +149,11 @@ struct Product {
     for (int64_t k = 0; k < depth; ++k)
       for (int64_t row = 0; row < count; ++row)
         packed[static_cast<size_t>(k * kBlock + row)] =
-            left(batch, first + row, k);
+            rounded(left(batch, first + row, k), aLayout.type);
     for (int64_t column = 0; column < columns; ++column) {
       for (int64_t k = 0; k < depth; ++k)
-        other[static_cast<size_t>(k)] = right(batch, k, column);
+        other[static_cast<size_t>(k)] =
+            rounded(right(batch, k, column), bLayout.type);
       double sums[kBlock] = {};
       accumulate(packed, other, count, sums);
       for (int64_t row = first; row < first + count; ++row) {
