@@ -3,7 +3,7 @@
 // RUN: not mtp-opt %s --split-input-file --mtp-shard-states="zero=1 axis=none" 2>&1 | FileCheck %s --check-prefix=AXIS
 // RUN: not mtp-opt %s --split-input-file --mtp-shard-states=zero=4 2>&1 | FileCheck %s --check-prefix=STAGE
 
-// AXIS: error: --zero 1 splits over the mesh axis none, which the mesh lacks
+// AXIS: error: zero=1 splits over the mesh axis none, which the mesh lacks
 // STAGE: error: ZeRO has stages 1, 2 and 3, not 4
 // TWO: mtp.parameter @w {mtp.trainable = 0 : i64} : tensor<8x4xf32, #mtp.layout<@mesh, tp = S(1)>>
 // TWO: mtp.copy_to
