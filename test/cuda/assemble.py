@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compile the test models for GPUs and assemble every kernel with ptxas.
 
-    assemble.py                    the fixed list: each kind of model, mesh and architecture
+    assemble.py                    the fixed list: each kind of model, mesh and architecture;
+                                   attention and its gradients with long heads
     assemble.py --all              every model, mesh and architecture, forward and training
     assemble.py --filter t5        only cases whose name contains this
 
@@ -82,6 +83,27 @@ def fixed_cases():
     ]
 
 
+def attention_cases(every):
+    """Heads of the sizes that real models have, with their gradients."""
+    sample = [("sm_75", "f16", 128), ("sm_80", "tf32", 96), ("sm_90", "bf16", 128)]
+    others = itertools.product(["sm_75", "sm_80", "sm_90"], ["f16", "bf16", "tf32", "f32"], [64, 96, 128])
+    for arch, precision, depth in others if every else sample:
+        if arch != "sm_75" or precision in ("f16", "f32"):
+            yield Case(f"attention{depth}", "tp=1", arch, True, precision)
+
+
+def attention_module(depth):
+    """Attention of grouped heads under a causal mask and one of numbers, forward and backward."""
+    q, k, m, s = f"tensor<2x4x200x{depth}xf32>", f"tensor<2x2x200x{depth}xf32>", "tensor<200x200xf32>", "tensor<2x4x200xf32>"
+    attributes = "{scale = 0.125 : f64, softcap = 30.0 : f64, causal}"
+    return f"""func.func @main(%q: {q}, %k: {k}, %v: {k}, %m: {m}, %g: {q}) -> ({q}, {q}, {k}, {k}) {{
+  %y, %l = mtp.attention %q, %k, %v mask %m {attributes} : ({q}, {k}, {k}, {m}) -> ({q}, {s})
+  %dq, %dk, %dv, %dm = mtp.attention_gradient %q, %k, %v mask %m, %y, %l, %g {attributes} : ({q}, {k}, {k}, {m}, {q}, {s}, {q}) -> ({q}, {k}, {k}, {m})
+  return %y, %dq, %dk, %dv : {q}, {q}, {k}, {k}
+}}
+"""
+
+
 def dim_flags(model):
     """Sizes of the dynamic dimensions, those of inputs.npz."""
     meta, sizes = json.loads((MODELS / model / "meta.json").read_text()), {}
@@ -118,10 +140,16 @@ def spilling(report):
 
 
 def check(ptxas, case, folder):
-    flags = ["--mesh", case.mesh, "--precision", case.precision, *dim_flags(case.model)]
-    if case.train:
-        flags += ["--train", "--loss", LOSS]
-    run([ROOT / "build/bin/mtp-compile", MODELS / case.model / "model.onnx", "-o", folder / "model.mtp", "--device",
+    flags = ["--mesh", case.mesh, "--precision", case.precision]
+    if case.model.startswith("attention"):
+        model = folder / "attention.mlir"
+        model.write_text(attention_module(int(case.model.removeprefix("attention"))))
+    else:
+        model = MODELS / case.model / "model.onnx"
+        flags += dim_flags(case.model)
+        if case.train:
+            flags += ["--train", "--loss", LOSS]
+    run([ROOT / "build/bin/mtp-compile", model, "-o", folder / "model.mtp", "--device",
          "cuda", "--gpu-arch", case.arch, "--quiet", "--no-cache", "--dump-dir", folder, *flags], 300)
     if (folder / "model.mtp").stat().st_size == 0:
         raise Failure("the artifact is empty")
@@ -148,7 +176,8 @@ def main():
     parser.add_argument("--junit")
     arguments = parser.parse_args()
     ptxas, results = find_ptxas(), []
-    cases = [case for case in (every_case() if arguments.all else fixed_cases()) if arguments.filter in case.name()]
+    models_of_list = every_case() if arguments.all else fixed_cases()
+    cases = [case for case in itertools.chain(attention_cases(arguments.all), models_of_list) if arguments.filter in case.name()]
     if not ptxas:
         print("assemble: skipped: ptxas of the CUDA toolkit is not on this machine")
         cases = []

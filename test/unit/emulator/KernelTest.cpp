@@ -142,12 +142,12 @@ TEST(DeviceLibrary, AgreesWithTheCpus) {
     checkByLibrary(runner, func, 5e-6);
 }
 
-/// Each func has its own precision.
-TEST(DeviceLibrary, AgreesWithTheCpusInMatrixInstructions) {
+/// Every func multiplies by matrix instructions, in a precision of its own.
+static void checkMatrixFile(const std::string &file) {
   MLIRContext context;
   context.loadDialect<MtpDialect, spmd::SpmdDialect, func::FuncDialect>();
   auto module =
-      parseSourceFile<ModuleOp>(MTP_EMULATOR_TEST_DIR "/matrix.mlir", &context);
+      parseSourceFile<ModuleOp>(MTP_EMULATOR_TEST_DIR "/" + file, &context);
   ASSERT_TRUE(module);
   for (auto func : module->getOps<func::FuncOp>()) {
     OwningOpRef<ModuleOp> alone = ModuleOp::create(func.getLoc());
@@ -159,6 +159,13 @@ TEST(DeviceLibrary, AgreesWithTheCpusInMatrixInstructions) {
     EXPECT_GT(products, 0) << copy.getName().str();
     checkByLibrary(runner, copy, 2e-2);
   }
+}
+
+TEST(DeviceLibrary, AgreesWithTheCpusInMatrixInstructions) {
+  checkMatrixFile("matrix.mlir");
+}
+TEST(DeviceLibrary, AgreesWithTheCpusInGradientsByMatrixInstructions) {
+  checkMatrixFile("matrix-gradient.mlir");
 }
 
 class DeviceCode : public testing::TestWithParam<Road> {};
