@@ -36,7 +36,8 @@ F32_BOUND, NARROW_BOUND, GRADIENT_BOUND, FLOOR, LOSS_BOUND = 2e-5, 2e-2, 1e-3, 1
 SAMPLE = [("gpt2-dynamo", "tp=2", "nccl", False, "f32"), ("mixtral-dynamo", "tp=1", "nccl", False, "f32"),
           ("vit-ts", "tp=2", "loopback", False, "f32"), ("llama-ts", "dp=2,tp=2", "nccl", False, "f32"),
           ("t5-ts", "tp=1", "nccl", False, "f32"), ("gpt2-ts", "dp=2,tp=2", "loopback", True, "f32"),
-          ("gpt2-ts", "tp=2", "nccl", False, "bf16")]
+          ("gpt2-ts", "tp=2", "nccl", False, "bf16"), ("llama-ts", "tp=2", "loopback", False, "f16"),
+          ("gpt2-dynamo", "tp=1", "nccl", False, "tf32")]
 
 
 def distance(got, expected, floor):
