@@ -73,12 +73,11 @@ std::vector<Tensor> computeByLibrary(Operation *op,
 }
 
 /// Every func of a file of the CPU's tests against the interpreter.
-void checkFile(const std::string &file, Road road, double tolerance) {
+void checkFile(const std::string &path, Road road, double tolerance) {
   MLIRContext context;
   context.loadDialect<MtpDialect, spmd::SpmdDialect, func::FuncDialect>();
-  auto module =
-      parseSourceFile<ModuleOp>(MTP_CODEGEN_TEST_DIR "/" + file, &context);
-  ASSERT_TRUE(module) << file;
+  auto module = parseSourceFile<ModuleOp>(path, &context);
+  ASSERT_TRUE(module) << path;
   EmulatedRunner runner(*module, road);
   for (auto func : module->getOps<func::FuncOp>()) {
     auto arguments = randomArguments(func, 17);
@@ -171,16 +170,19 @@ TEST(DeviceLibrary, AgreesWithTheCpusInGradientsByMatrixInstructions) {
 class DeviceCode : public testing::TestWithParam<Road> {};
 
 TEST_P(DeviceCode, ElementwiseOpsAgreeWithTheInterpreter) {
-  checkFile("elementwise.mlir", GetParam(), 2e-6);
+  checkFile(MTP_CODEGEN_TEST_DIR "/elementwise.mlir", GetParam(), 2e-6);
 }
 TEST_P(DeviceCode, MovesAgreeWithTheInterpreter) {
-  checkFile("moves.mlir", GetParam(), 1e-6);
+  checkFile(MTP_CODEGEN_TEST_DIR "/moves.mlir", GetParam(), 1e-6);
 }
 TEST_P(DeviceCode, RowsAgreeWithTheInterpreter) {
-  checkFile("rows.mlir", GetParam(), 3e-6);
+  checkFile(MTP_CODEGEN_TEST_DIR "/rows.mlir", GetParam(), 3e-6);
+}
+TEST_P(DeviceCode, WideRowsAgreeWithTheInterpreter) {
+  checkFile(MTP_EMULATOR_TEST_DIR "/wide.mlir", GetParam(), 3e-6);
 }
 TEST_P(DeviceCode, BlocksOfRanksAgreeWithTheInterpreter) {
-  checkFile("blocks.mlir", GetParam(), 1e-6);
+  checkFile(MTP_CODEGEN_TEST_DIR "/blocks.mlir", GetParam(), 1e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(Roads, DeviceCode,

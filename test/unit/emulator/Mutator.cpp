@@ -44,7 +44,11 @@ bool isOrdered(Operation *op) {
 bool Mutator::isWanted(Operation *op, const char *change) {
   names.push_back(std::string(change) + " " +
                   op->getName().getStringRef().str());
-  return static_cast<int64_t>(names.size()) - 1 == wanted;
+  if (static_cast<int64_t>(names.size()) - 1 != wanted)
+    return false;
+  llvm::raw_string_ostream stream(wantedText);
+  op->print(stream, OpPrintingFlags().skipRegions());
+  return true;
 }
 
 void Mutator::addOne(Operation *op, OpOperand &operand) {

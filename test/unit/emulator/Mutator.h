@@ -25,6 +25,7 @@ public:
   explicit Mutator(int64_t wanted) : wanted(wanted) {}
   void run(mlir::gpu::GPUModuleOp module);
   std::vector<std::string> names; ///< of all places: "without gpu.barrier"
+  std::string wantedText;         ///< of the operation, before its change
 
 private:
   bool isWanted(mlir::Operation *op, const char *change);
