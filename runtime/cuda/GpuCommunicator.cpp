@@ -3,6 +3,7 @@
 #include "runtime/cuda/GpuCommunicator.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace mtp;
 using namespace mtp::cuda;
@@ -35,6 +36,9 @@ GpuCommunicator::GpuCommunicator(GpuCommContext given, const Mesh &mesh,
     : Communicator(mesh, sites, rank), context(std::move(given)),
       driver(context.device.api()), underWay(sites.size()),
       comm(context.device.makeStream()) {
+  if (context.processes)
+    tags =
+        std::make_unique<CollectiveTags>(context.processes->messages(), sites);
   for (size_t i = 0; i < sites.size(); ++i) {
     channels.push_back(&enter(i));
     take.emplace_back(geometry[i].take.begin(), geometry[i].take.end());
@@ -89,7 +93,74 @@ void GpuCommunicator::local(int64_t site, const char *in, char *out) const {
                           context.compute);
 }
 
+void GpuCommunicator::greet(int64_t site, uint64_t sequence) {
+  const SiteGeometry &g = geometry[site];
+  ProcessGroup &group = context.processes->messages();
+  int64_t tag = (*tags)(site, sequence, CollectiveTags::Header);
+  auto &list = greetings[site];
+  for (size_t i = 0; i < g.members.size(); ++i) {
+    if (static_cast<int>(i) == g.self)
+      continue;
+    Greeting &greeting = *list.emplace_back(std::make_unique<Greeting>());
+    greeting.member = i;
+    greeting.sent = {sequence, g.fingerprint, site};
+    greeting.incoming = group.receive(g.members[i], tag, &greeting.received,
+                                      sizeof(CollectiveHeader));
+    greeting.outgoing =
+        group.send(g.members[i], tag, &greeting.sent, sizeof(CollectiveHeader));
+  }
+}
+
+void GpuCommunicator::awaitGreetings(int64_t site, MeetingPlace::Slot &slot) {
+  const SiteGeometry &g = geometry[site];
+  uint64_t sequence = underWay[site].sequence;
+  auto members = static_cast<uint32_t>(g.members.size());
+  auto round = static_cast<uint32_t>(sequence / MeetingPlace::kSlots);
+  auto check = [&] { context.crew->checkStopped(); };
+  auto begin = Crew::Clock::now();
+  for (auto &greeting : greetings[site]) {
+    std::chrono::duration<double> passed = Crew::Clock::now() - begin;
+    double left = std::max(1e-3, context.crew->deadline() - passed.count());
+    ProcessGroup::Ticket ticket = std::exchange(greeting->incoming, -1);
+    if (!context.processes->finish(ticket, left, check)) {
+      std::vector<bool> arrived(members, true);
+      for (auto &other : greetings[site])
+        arrived[other->member] =
+            other->incoming < 0 && other.get() != greeting.get();
+      stopMissing(*context.crew, site, sequence, arrived);
+    }
+    const CollectiveHeader &header = greeting->received;
+    bool known =
+        header.site >= 0 && header.site < static_cast<int64_t>(sites.size());
+    MeetingPlace::Member &member = slot.members[greeting->member];
+    member.fingerprint =
+        header.sequence == sequence && known ? header.fingerprint : 0;
+    member.site = known ? header.site : site;
+    member.published.store(sequence + 1, std::memory_order_relaxed);
+    for (int phase = 0; phase <= phases(); ++phase)
+      Crew::arrive(slot.passed[phase], (round + 1) * members);
+    if (!context.processes->finish(std::exchange(greeting->outgoing, -1), 0,
+                                   check))
+      fail(exits::RankFailure, "communication",
+           "MPI, rank " + std::to_string(rank()) + ", " + siteText(site) +
+               ": " + context.processes->messages().failure());
+  }
+  greetings.erase(site);
+}
+
+void GpuCommunicator::endGreetings() noexcept {
+  for (auto &[site, list] : greetings)
+    for (auto &greeting : list)
+      for (ProcessGroup::Ticket ticket :
+           {greeting->incoming, greeting->outgoing})
+        if (ticket >= 0)
+          context.processes->messages().giveUp(ticket);
+  greetings.clear();
+}
+
 void GpuCommunicator::await(int64_t site, MeetingPlace::Slot &slot, int phase) {
+  if (phase == 0 && context.processes)
+    awaitGreetings(site, slot);
   uint64_t sequence = underWay[site].sequence;
   auto members = static_cast<uint32_t>(geometry[site].members.size());
   auto round = static_cast<uint32_t>(sequence / MeetingPlace::kSlots);
@@ -135,6 +206,8 @@ void GpuCommunicator::begin(int64_t site, const char *in, char *out) {
   self.site = site;
   self.published.store(sequence + 1, std::memory_order_relaxed);
   record(self.ready, context.compute);
+  if (context.processes)
+    greet(site, sequence);
   Crew::arrive(slot.passed[0], (round + 1) * members);
   if (together)
     return;

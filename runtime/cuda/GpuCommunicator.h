@@ -29,6 +29,7 @@
 #include "runtime/cuda/DeviceCopy.h"
 #include "runtime/cuda/Handles.h"
 #include "runtime/cuda/Reductions.h"
+#include "runtime/processes/Headers.h"
 
 #include <array>
 #include <map>
@@ -85,12 +86,15 @@ struct GpuCommContext {
   std::shared_ptr<Crew> crew;
   std::shared_ptr<MeetingPlaces> places;
   StreamHandle *compute;
+  /// Null: the other ranks are threads.
+  std::shared_ptr<Processes> processes = nullptr;
 };
 
 class GpuCommunicator : public Communicator {
 public:
   GpuCommunicator(GpuCommContext context, const Mesh &mesh,
                   const std::vector<CollectiveSite> &sites, int rank);
+  ~GpuCommunicator() override { endGreetings(); }
 
   /// One thread drives all ranks and calls advance() itself.
   void setTogether() { together = true; }
@@ -162,11 +166,24 @@ private:
     uint64_t next = 0;
     std::vector<Event> events;
   };
+  /// A header from another process, and the one for it.
+  struct Greeting {
+    size_t member = 0;
+    CollectiveHeader sent, received;
+    ProcessGroup::Ticket incoming = -1, outgoing = -1;
+  };
+  /// Ranks of other processes: says what this one means to do, and waits until
+  /// all have said the same; they then stand in the slot like those here.
+  void greet(int64_t site, uint64_t sequence);
+  void awaitGreetings(int64_t site, MeetingPlace::Slot &slot);
+  void endGreetings() noexcept;
   Channel &enter(size_t site);
   void await(int64_t site, MeetingPlace::Slot &slot, int phase);
   void checkSame(int64_t site, const MeetingPlace::Slot &slot) const;
   void local(int64_t site, const char *in, char *out) const;
 
+  std::unique_ptr<CollectiveTags> tags; ///< of processes
+  std::map<int64_t, std::vector<std::unique_ptr<Greeting>>> greetings;
   std::map<MeetingPlace *, Channel> positions;
   std::vector<Channel *> channels; ///< one a site
   std::vector<UnderWay> underWay;  ///< one a site

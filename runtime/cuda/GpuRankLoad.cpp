@@ -35,15 +35,25 @@ void GpuRank::load() {
   if (!artifact.librarySites.empty())
     products = std::make_unique<Products>(gpu.libraries.blas, device(),
                                           world.crew, gpu.choices);
-  if (index != 0)
+  Processes *processes = world.options.processes.get();
+  if (index != 0 && processes)
+    gpu.choices->receive(*processes, *world.crew);
+  else if (index != 0)
     gpu.choices->await(*world.crew);
   buildPrograms();
   if (index == 0)
     gpu.choices->finish();
+  if (index == 0 && processes)
+    gpu.choices->send(*processes, *world.crew);
   finish();
   world.crew->note(index, &connecting);
-  GpuCommContext context{gpu.libraries, device(),   reductions,
-                         world.crew,    gpu.places, compute()};
+  GpuCommContext context{gpu.libraries,
+                         device(),
+                         reductions,
+                         world.crew,
+                         gpu.places,
+                         compute(),
+                         world.options.processes};
   comm = gpu.loopback || !communicates
              ? makeLoopbackCommunicator(context, artifact.axes,
                                         artifact.collectiveSites, index)

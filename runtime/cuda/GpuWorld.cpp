@@ -39,7 +39,8 @@ GpuWorld::GpuWorld(Artifact given, const WorldOptions &options,
                    bool checkMemory)
     : World(std::move(given), options), loopback(comm == "loopback"),
       libraries(libraries) {
-  int64_t count = artifact.axes.ranks();
+  auto count = static_cast<int64_t>(here.size());
+  const Processes *processes = options.processes.get();
   bool isEmulated = artifact.device == "cuda-emulated";
   if (isEmulated) {
     emulated = emulatedImage(artifact);
@@ -47,9 +48,13 @@ GpuWorld::GpuWorld(Artifact given, const WorldOptions &options,
   } else {
     refuseBlockingLaunches(count);
   }
-  checkDevices(comm, count, this->libraries.devices);
+  // The processes of a host take its devices in turn.
+  int first = processes && !isEmulated ? processes->placeOnThisHost() : 0;
+  checkDevices(comm, processes && !isEmulated ? processes->onThisHost() : count,
+               this->libraries.devices);
   for (int i = 0; i < (loopback ? 1 : static_cast<int>(count)); ++i) {
-    devices.push_back(std::make_unique<Place>(this->libraries.driver, i));
+    devices.push_back(
+        std::make_unique<Place>(this->libraries.driver, first + i));
     const Device &device = devices.back()->device;
     device.makeCurrent();
     if (!isEmulated)
@@ -85,7 +90,7 @@ void GpuWorld::checkSize(const Device &device, int64_t ranks) const {
 
 std::vector<std::unique_ptr<Rank>> GpuWorld::makeRanks() {
   std::vector<std::unique_ptr<Rank>> result;
-  for (int i = 0; i < crew->ranks(); ++i) {
+  for (int i : here) {
     auto rank = std::make_unique<GpuRank>(*this, i);
     ranks.push_back(rank.get());
     result.push_back(std::move(rank));
@@ -113,9 +118,11 @@ std::shared_ptr<World> mtp::cuda::makeGpuWorld(Artifact artifact,
                                                bool checkMemory) {
   Libraries libraries;
   if (artifact.device == "cuda-emulated")
-    libraries = software::libraries(
-        comm == "loopback" ? 1 : static_cast<int>(artifact.axes.ranks()),
-        static_cast<uint64_t>(availableMemory()));
+    libraries =
+        software::libraries(comm == "loopback" || options.processes
+                                ? 1
+                                : static_cast<int>(artifact.axes.ranks()),
+                            static_cast<uint64_t>(availableMemory()));
   else
     libraries =
         loadLibraries(LibraryNames::ofThisProcess(), needsOf(artifact, comm));

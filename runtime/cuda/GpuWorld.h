@@ -20,9 +20,9 @@ namespace mtp::cuda {
 class GpuRank;
 
 struct GpuWorld : World {
-  /// `comm` is "nccl" (a device for each rank) or "loopback" (all ranks on the
-  /// first one). Throws RuntimeError: exit 6 for what is missing here, exit 1
-  /// for what doesn't fit into the memory of a device.
+  /// `comm` is "nccl" (a device for each rank here) or "loopback" (all ranks on
+  /// the first one). Throws RuntimeError: exit 6 for what is missing here, exit
+  /// 1 for what doesn't fit into the memory of a device.
   GpuWorld(Artifact given, const WorldOptions &options, const std::string &comm,
            Libraries libraries, bool checkMemory);
 
@@ -55,7 +55,7 @@ private:
     Module module;
   };
   size_t deviceIndex(int rank) const {
-    return loopback ? 0 : static_cast<size_t>(rank);
+    return loopback || options.processes ? 0 : static_cast<size_t>(rank);
   }
   void checkArchitecture(const Device &device) const;
   void checkSize(const Device &device, int64_t ranks) const;

@@ -90,6 +90,7 @@ private:
   };
 
   void connect();
+  NcclId groupId(const std::vector<int> &axes, const SiteGeometry &g);
   void plan(const Mesh &mesh, size_t site);
   int64_t stagingOf(size_t site) const;
   NcclStatus poll(NcclHandle *comm, NcclStatus status, double seconds) const;
@@ -139,13 +140,42 @@ void NcclCommunicator::connect() {
     const SiteGeometry &g = geometry[site];
     NcclConfig config;
     config.blocking = 0;
-    NcclId id = context.places->idOf(api, axes, g.members[0]);
+    NcclId id = groupId(axes, g);
     NcclStatus status = api.initRank(&comm, static_cast<int>(g.members.size()),
                                      id, g.self, &config);
     // The handle is there before the call is over.
     complete(comm, status, "connecting the ranks of " + sites[site].axisName,
              std::max(context.crew->deadline(), kConnectSeconds));
   }
+}
+
+/// Made by the first member of the group, which sends it to those in other
+/// processes.
+NcclId NcclCommunicator::groupId(const std::vector<int> &axes,
+                                 const SiteGeometry &g) {
+  if (!context.processes)
+    return context.places->idOf(api, axes, g.members[0]);
+  ProcessGroup &group = context.processes->messages();
+  NcclId id{};
+  std::vector<ProcessGroup::Ticket> tickets;
+  if (g.self == 0) {
+    id = context.places->idOf(api, axes, g.members[0]);
+    for (size_t i = 1; i < g.members.size(); ++i)
+      tickets.push_back(
+          group.send(g.members[i], Processes::NcclId, id.bytes, sizeof(id)));
+  } else {
+    tickets.push_back(
+        group.receive(g.members[0], Processes::NcclId, id.bytes, sizeof(id)));
+  }
+  for (ProcessGroup::Ticket ticket : tickets)
+    if (!context.processes->finish(
+            ticket, std::max(context.crew->deadline(), kConnectSeconds),
+            [&] { context.crew->checkStopped(); }))
+      fail(exits::RankFailure, "communication",
+           "NCCL, rank " + std::to_string(rank()) +
+               ": the id of a communicator did not come from rank " +
+               std::to_string(g.members[0]));
+  return id;
 }
 
 void NcclCommunicator::plan(const Mesh &mesh, size_t site) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <limits>
 #include <sched.h>
 #include <thread>
@@ -126,6 +127,61 @@ void ProductChoices::await(Crew &crew) const {
     crew.checkStopped();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+}
+
+void ProductChoices::send(Processes &processes, Crew &crew) const {
+  std::string bytes;
+  {
+    std::lock_guard lock(mutex);
+    for (const auto &[key, choice] : choices) {
+      uint64_t size = key.size();
+      bytes.append(reinterpret_cast<const char *>(&size), sizeof(size));
+      bytes += key;
+      bytes.append(reinterpret_cast<const char *>(&choice), sizeof(choice));
+    }
+  }
+  uint64_t size = bytes.size();
+  std::vector<ProcessGroup::Ticket> tickets;
+  for (int rank = 1; rank < processes.size(); ++rank) {
+    ProcessGroup &group = processes.messages();
+    tickets.push_back(
+        group.send(rank, Processes::Choices, &size, sizeof(size)));
+    tickets.push_back(
+        group.send(rank, Processes::Choices, bytes.data(), bytes.size()));
+  }
+  for (ProcessGroup::Ticket ticket : tickets)
+    if (!processes.finish(ticket, 0, [&] { crew.checkStopped(); }))
+      fail(exits::RankFailure, "communication",
+           "rank 0 can't send how products are computed: " +
+               processes.messages().failure());
+}
+
+void ProductChoices::receive(Processes &processes, Crew &crew) {
+  ProcessGroup &group = processes.messages();
+  auto take = [&](void *bytes, size_t size) {
+    if (!processes.finish(group.receive(0, Processes::Choices, bytes, size), 0,
+                          [&] { crew.checkStopped(); }))
+      fail(exits::RankFailure, "communication",
+           "how products are computed does not come from rank 0: " +
+               group.failure());
+  };
+  uint64_t size = 0;
+  take(&size, sizeof(size));
+  std::string bytes(size, 0);
+  take(bytes.data(), size);
+  size_t at = 0;
+  while (at < size) {
+    uint64_t length = 0;
+    std::memcpy(&length, bytes.data() + at, sizeof(length));
+    at += sizeof(length);
+    std::string key = bytes.substr(at, length);
+    at += length;
+    Choice choice;
+    std::memcpy(&choice, bytes.data() + at, sizeof(choice));
+    at += sizeof(choice);
+    add(key, choice);
+  }
+  finish();
 }
 
 void mtp::cuda::finishStream(const DriverApi &driver, StreamHandle *stream,

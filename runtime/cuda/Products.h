@@ -26,6 +26,7 @@
 #include "runtime/artifact/Artifact.h"
 #include "runtime/comm/Crew.h"
 #include "runtime/cuda/Handles.h"
+#include "runtime/processes/Processes.h"
 
 #include <functional>
 #include <map>
@@ -52,6 +53,10 @@ public:
   void finish();
   /// Waits for that; throws RankStopped.
   void await(Crew &crew) const;
+  /// The same between processes: rank 0 sends what it has chosen, each of the
+  /// others takes it. Throw RankStopped or RuntimeError.
+  void send(Processes &processes, Crew &crew) const;
+  void receive(Processes &processes, Crew &crew);
 
 private:
   mutable std::mutex mutex;

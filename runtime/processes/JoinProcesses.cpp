@@ -80,6 +80,12 @@ int mtp::launchedProcesses() {
       1, launcherNumber("OMPI_COMM_WORLD_SIZE", "PMI_SIZE").value_or(1));
 }
 
+int mtp::launchedOnThisHost() {
+  return std::max(
+      1, launcherNumber("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
+             .value_or(1));
+}
+
 int mtp::launchedRank() {
   return launcherNumber("OMPI_COMM_WORLD_RANK", "PMI_RANK").value_or(0);
 }

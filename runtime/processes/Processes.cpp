@@ -229,6 +229,20 @@ bool Processes::collect(int from, char *bytes, size_t size, double seconds,
   return await({ticket}, seconds, what, {self == 0 ? from : 0}, error);
 }
 
+bool Processes::finish(Ticket ticket, double seconds,
+                       const std::function<void()> &check) {
+  for (Pause pause; true; pause()) {
+    State state = group->ask(ticket);
+    if (state != State::UnderWay)
+      return state == State::Done;
+    if (seconds > 0 && pause.seconds() > seconds) {
+      group->giveUp(ticket);
+      return false;
+    }
+    check();
+  }
+}
+
 int Processes::conclude(const Error &error, double seconds,
                         const std::function<void(const Error &)> &speak) {
   if (error)

@@ -42,6 +42,8 @@ public:
     Meeting,
     Shared,
     Block,
+    NcclId,
+    Choices,
     Collective ///< and all above it
   };
 
@@ -76,6 +78,11 @@ public:
   /// A block of process `from` goes to process 0; others have nothing to do.
   bool collect(int from, char *bytes, size_t size, double seconds,
                const std::string &what, Error &error);
+
+  /// Waits for a message; `check` is called in between and may throw. False if
+  /// it failed or `seconds` passed (0: no end).
+  bool finish(ProcessGroup::Ticket ticket, double seconds,
+              const std::function<void()> &check);
 
   // CrewLink.
   void announce(const Error &error) override;
@@ -127,6 +134,8 @@ bool canJoinProcesses(Error &error);
 /// and which of them this one is.
 int launchedProcesses();
 int launchedRank();
+/// How many of them are on this host.
+int launchedOnThisHost();
 
 } // namespace mtp
 

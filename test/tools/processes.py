@@ -90,6 +90,19 @@ class Processes(unittest.TestCase):
         self.assertEqual(self.report()["grad_norm"], self.report("threads.json")["grad_norm"])
         self.assertEqual(self.report()["collectives"], self.report("threads.json")["collectives"])
 
+    def test_nccl_between_processes_has_the_bits_of_one_process(self):
+        """Through the software driver, whose NCCL works between processes as well."""
+        arguments = ["--device", "cuda-emulated", "--comm", "nccl", "--mesh", "tp=2", *INPUTS,
+                     "--input", f"labels={self.labels()}", *TRAINING, "--quiet"]
+        before = set(Path("/dev/shm").glob("mtp-nccl-*"))
+        self.run_model(*arguments, "--dump-params", "threads-p.npz", "--json", "threads.json")
+        self.run_model(*arguments, "--dump-params", "p.npz", "--json", "r.json", "--launch", 2)
+        self.same("p.npz")
+        threads, report = self.report("threads.json"), self.report()
+        self.assertEqual((report["comm"], report["loss"]), ("nccl", threads["loss"]))
+        self.assertEqual(report["collectives"], threads["collectives"])
+        self.assertEqual(set(Path("/dev/shm").glob("mtp-nccl-*")) - before, set())
+
     def labels(self):
         import numpy as np
         labels = np.load(MODEL / "labels.npz")
@@ -109,12 +122,12 @@ class Processes(unittest.TestCase):
         self.assertNotIn("mpirun", done.stderr)
         self.assertEqual(self.report()["error"]["code"], 1)
 
-    def started(self, *arguments):
+    def started(self, *arguments, comm=("--comm", "mpi")):
         """A run that goes on for a minute, and its ranks, which have begun."""
         errors = self.folder / "errors"
         with errors.open("w") as file:
-            run = subprocess.Popen(command("--mesh", "tp=2", *INPUTS, "--comm", "mpi", "--launch", 2, "--bench=60",
-                                           "--json", self.folder / "r.json", "--verbose", *arguments),
+            run = subprocess.Popen(command("--mesh", "tp=2", *INPUTS, *comm, "--launch", 2, "--bench=60", "--verbose",
+                                           "--json", self.folder / "r.json", *arguments),
                                    cwd=self.folder, stdout=subprocess.DEVNULL, stderr=file)
         self.addCleanup(run.wait)
         self.addCleanup(run.kill)
@@ -139,8 +152,9 @@ class Processes(unittest.TestCase):
         return errors
 
     def test_a_killed_rank_ends_all_with_4(self):
-        for victim in (0, 1):
-            run, ranks = self.started()
+        nccl = ("--device", "cuda-emulated", "--comm", "nccl")
+        for victim, comm in ((0, nccl), (1, ("--comm", "mpi"))):
+            run, ranks = self.started(comm=comm)
             os.kill(ranks[victim], signal.SIGKILL)
             errors = self.ends(run, 4, 30)
             self.assertEqual(errors.count("error:"), 1, errors)

@@ -344,7 +344,8 @@ static void finishCompile(Options &options, const RawOptions &raw) {
 bool Options::inProcesses() const {
   std::string comm =
       session.comm.empty() ? defaultCommunicator(compile.device) : session.comm;
-  return comm == "mpi" || (comm == "nccl" && launchedProcesses() > 1);
+  bool open = isArtifact && session.comm.empty(); // the artifact knows
+  return comm == "mpi" || ((comm == "nccl" || open) && launchedProcesses() > 1);
 }
 
 static void finishLaunch(Options &options, const std::string &text) {
@@ -430,7 +431,7 @@ static void checkGpus(const Options &options) {
   const std::string &comm = options.session.comm;
   Error missing = cuda::checkMachine(
       comm.empty() ? defaultCommunicator(options.compile.device) : comm,
-      options.mesh.ranks());
+      launchedProcesses() > 1 ? launchedOnThisHost() : options.mesh.ranks());
   if (missing)
     throw Refusal{missing.exitCode, missing.message};
 }
@@ -556,9 +557,9 @@ bool mtp::parseCommandLine(Tool tool, int argc, const char *const *argv,
       finishRun(options, raw);
     refuseAbsent(tool, app, options);
     finishGpuArch(options);
+    finishModel(tool, app, options);
     if (!raw.launch.empty())
       finishLaunch(options, raw.launch);
-    finishModel(tool, app, options);
     raw.train.finish(app, options.isArtifact, options.training,
                      options.compile.train);
     if (options.compile.train) {

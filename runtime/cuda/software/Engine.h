@@ -44,6 +44,7 @@ struct Part {
   std::function<void(const std::vector<const Part *> &)> run;
   const char *in = nullptr;
   char *out = nullptr;
+  size_t inBytes = 0, outBytes = 0; ///< not of a group
   struct Transfer {
     int peer;
     char *address;

@@ -4,14 +4,18 @@
 //
 // A collective is computed once the streams of all ranks have come to it, in
 // the order of the ranks. What the ranks give at the same place of their
-// sequence must be the same, or the communicator reports an error.
+// sequence must be the same, or the communicator reports an error. Ranks of
+// other processes bring theirs through a RemoteGathering.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/cuda/software/Engine.h"
 #include "runtime/cuda/software/Numbers.h"
+#include "runtime/cuda/software/RemoteGathering.h"
+#include "runtime/support/Error.h"
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <vector>
 
 using namespace mtp::cuda;
@@ -22,6 +26,7 @@ struct NcclHandle {
   std::shared_ptr<Gathering> gathering;
   int rank = 0;
   int joined = 0;
+  std::shared_ptr<RemoteGathering> remote; ///< null: all ranks are here
 };
 } // namespace mtp::cuda
 
@@ -67,6 +72,74 @@ void mtp::software::forgetHeld() { held = {}; }
 
 namespace {
 
+void append(std::string &bytes, const void *from, size_t size) {
+  bytes.append(static_cast<const char *>(from), size);
+}
+
+/// What other ranks need of a part: what it is, its input, what it sends.
+std::string packed(const Part &part) {
+  std::string bytes;
+  auto add = [&](const char *from, size_t size) {
+    append(bytes, &size, sizeof(size));
+    append(bytes, from, size);
+  };
+  add(part.what.data(), part.what.size());
+  add(part.in, part.inBytes);
+  for (const Part::Transfer &t : part.transfers)
+    if (t.sends) {
+      append(bytes, &t.peer, sizeof(t.peer));
+      add(t.address, t.bytes);
+    }
+  return bytes;
+}
+
+/// The part of another process; it lives in `bytes` and in `scratch`, where its
+/// result goes.
+Part unpacked(std::string &bytes, int rank, size_t outBytes,
+              std::vector<char> &scratch) {
+  Part part;
+  part.rank = rank;
+  size_t at = 0;
+  auto take = [&](size_t &size) {
+    std::memcpy(&size, bytes.data() + at, sizeof(size));
+    at += sizeof(size) + size;
+    return bytes.data() + at - size;
+  };
+  size_t size = 0;
+  char *text = take(size);
+  part.what.assign(text, size);
+  part.in = take(part.inBytes);
+  while (at < bytes.size()) {
+    Part::Transfer transfer{};
+    std::memcpy(&transfer.peer, bytes.data() + at, sizeof(transfer.peer));
+    at += sizeof(transfer.peer);
+    transfer.address = take(transfer.bytes);
+    transfer.sends = true;
+    part.transfers.push_back(transfer);
+  }
+  scratch.resize(outBytes);
+  part.out = scratch.data();
+  return part;
+}
+
+/// Executes `mine` with the parts of the other processes.
+void runRemote(RemoteGathering &remote, const Part &mine) {
+  std::vector<std::string> bytes = remote.exchange(packed(mine));
+  std::vector<Part> parts(bytes.size());
+  std::vector<std::vector<char>> scratch(bytes.size());
+  std::vector<const Part *> list;
+  for (size_t r = 0; r < bytes.size(); ++r) {
+    bool isMine = static_cast<int>(r) == mine.rank;
+    if (!isMine) {
+      parts[r] =
+          unpacked(bytes[r], static_cast<int>(r), mine.outBytes, scratch[r]);
+      parts[r].gathering = mine.gathering;
+    }
+    list.push_back(isMine ? &mine : &parts[r]);
+  }
+  mine.run(list);
+}
+
 int give(const char *name, NcclHandle *comm, StreamHandle *stream,
          std::shared_ptr<Part> part, std::vector<Range> reads,
          std::vector<Range> writes) {
@@ -95,8 +168,13 @@ int give(const char *name, NcclHandle *comm, StreamHandle *stream,
   work.what = part->what;
   work.reads = std::move(reads);
   work.writes = std::move(writes);
-  bool known =
-      engine.give(numberOf(stream), std::move(work), nullptr, std::move(part));
+  Action alone;
+  if (comm->remote) {
+    alone = [remote = comm->remote, part] { runRemote(*remote, *part); };
+    part = nullptr;
+  }
+  bool known = engine.give(numberOf(stream), std::move(work), std::move(alone),
+                           std::move(part));
   if (late.comm)
     give(late.name.c_str(), late.comm, late.stream, late.part, late.reads,
          late.writes);
@@ -120,6 +198,8 @@ int collective(const char *name, const void *in, void *out, size_t count,
   part->out = static_cast<char *>(out);
   part->run = std::move(run);
   size_t bytes = count * sizeOfNcclType(type);
+  part->inBytes = inBlocks * bytes;
+  part->outBytes = outBlocks * bytes;
   Engine &engine = Engine::get();
   std::lock_guard lock(engine.mutex);
   return give(name, comm, stream, part, {rangeOf(in, inBlocks * bytes)},
@@ -191,7 +271,8 @@ const char *mtp_ncclGetLastError(NcclHandle *) { return ""; }
 int mtp_ncclGetUniqueId(NcclId *id) {
   static std::atomic<int> next{1};
   *id = {};
-  std::string text = "id" + std::to_string(next++);
+  std::string text =
+      ranksAreProcesses() ? randomName() : "id" + std::to_string(next++);
   std::memcpy(id->bytes, text.data(), text.size());
   return nccl::Success;
 }
@@ -213,7 +294,14 @@ int mtp_ncclCommInitRankConfig(NcclHandle **comm, int ranks, NcclId id,
   if (gathering->ranks != ranks || rank < 0 || rank >= ranks)
     return nccl::InvalidArgument;
   ++gathering->arrived;
-  *comm = new NcclHandle{gathering, rank, 0};
+  *comm = new NcclHandle{gathering, rank, 0, nullptr};
+  if (ranksAreProcesses())
+    try {
+      (*comm)->remote =
+          std::make_shared<RemoteGathering>(gathering->id, ranks, rank);
+    } catch (const mtp::RuntimeError &) {
+      gathering->mismatched = true;
+    }
   ++engine.otherHandles;
   note("ncclCommInitRankConfig", *comm, nullptr, gathering->id);
   return nccl::InProgress;
@@ -222,9 +310,11 @@ int mtp_ncclCommGetAsyncError(NcclHandle *comm, int *status) {
   Engine &engine = Engine::get();
   std::lock_guard lock(engine.mutex);
   Gathering *gathering = comm->gathering.get();
-  *status = gathering->arrived < gathering->ranks ? nccl::InProgress
-            : gathering->mismatched               ? nccl::InvalidUsage
-                                                  : nccl::Success;
+  bool joined = comm->remote ? comm->remote->complete()
+                             : gathering->arrived == gathering->ranks;
+  *status = !joined                 ? nccl::InProgress
+            : gathering->mismatched ? nccl::InvalidUsage
+                                    : nccl::Success;
   return nccl::Success;
 }
 int mtp_ncclCommFinalize(NcclHandle *comm) {
