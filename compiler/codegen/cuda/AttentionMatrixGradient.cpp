@@ -16,7 +16,7 @@
 // in the order of the entries, then of the heads that share a key.
 //
 // Long heads have too many sums for the registers of one sweep over the
-// queries: then dV and dK take one each, dK in tf32 or for sm_75 two.
+// queries: then dV and dK take one each, and the longest dK two.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/codegen/cuda/AttentionTile.h"
@@ -25,8 +25,8 @@ using namespace mlir;
 using namespace mtp;
 
 /// Registers of a thread that rows and sums of one sweep may take: ptxas spills
-/// none then, for sm_75 with fewer.
-static constexpr int64_t kMostRegisters = 128, kMostOfSm75 = 112;
+/// none then, with masks, softcap and operands that are rounded, too.
+static constexpr int64_t kMostRegisters = 112;
 
 namespace {
 
@@ -183,16 +183,15 @@ SmallVector<MatrixGradient::Sweep> MatrixGradient::sweeps() const {
        values = a.context.resultBuffer(2) != nullptr;
   int64_t rowsTaken = rowRegisters(a.depth) + rowRegisters(a.valueDepth);
   int64_t keySums = a.depth / 2, valueSums = a.valueDepth / 2;
-  int64_t most = a.context.capability < 80 ? kMostOfSm75 : kMostRegisters;
   if (!keys)
     return {{0, 0, true}};
   SmallVector<Sweep> all;
-  if (values && rowsTaken + keySums + valueSums <= most)
+  if (values && rowsTaken + keySums + valueSums <= kMostRegisters)
     return {{0, a.depth, true}};
   if (values)
     all.push_back({0, 0, true});
   int64_t columns = a.depth / MatrixTile::kColumns, width = a.depth;
-  if (rowsTaken + keySums > most)
+  if (rowsTaken + keySums > kMostRegisters)
     width = (columns + 1) / 2 * MatrixTile::kColumns;
   for (int64_t from = 0; from < a.depth; from += width)
     all.push_back({from, std::min(from + width, a.depth), false});
