@@ -15,6 +15,7 @@
 //   - an access outside of the buffer or array it belongs to
 //   - a read of shared memory that no thread of the block wrote
 //   - a race: two threads, one of which writes, and no barrier between
+//   - an asynchronous copy that is used before it is waited for
 //
 // Not watched: memory that a thread has for itself, and pointers that a kernel
 // reads from memory (the fault of the rank).
