@@ -82,9 +82,6 @@ public:
   bool isSequenceParallel() const { return space.isSequenceParallel(); }
   /// The layouts of an assignment.
   Plan decode(llvm::ArrayRef<int> assignment) const;
-  /// The assignment that decodes to `plan`, of a model whose space is fixed to
-  /// it (Space::fix).
-  std::vector<int> assignmentOf(const Plan &plan) const;
 
   /// For each value: least cost of the whole plan for every produced layout,
   /// from the solver's min-marginals.
