@@ -164,7 +164,8 @@ class TinyRun(unittest.TestCase):
 
     def test_capabilities(self):
         facts = json.loads(self.tool("mtp-run", "--capabilities").stdout)
-        self.assertEqual(facts, {"communicators": ["threads", "nccl", "loopback"], "devices": ["cpu", "cuda", "cuda-emulated"],
+        mpi = ["mpi"] if (BIN.parent / "lib/libmtp-mpi.so").exists() else []
+        self.assertEqual(facts, {"communicators": ["threads", *mpi, "nccl", "loopback"], "devices": ["cpu", "cuda", "cuda-emulated"],
                                  "ops": ["Add", "MatMul"]})
 
     def interrupt(self, number, *arguments, **environment):
