@@ -5,8 +5,8 @@
 //   planner-models-bench [--models DIR] [--model NAME] [--mesh MESH]...
 //                        [--train] [--budget SHARE]
 //
-// One line a model, mesh and objective: method, proven or the gap, time. With a
-// budget: that share of the bytes that the plan without one has.
+// One line a model, mesh and objective: method, proven or the gap, processor
+// time. With a budget: that share of the bytes that the plan without one has.
 //
 //===----------------------------------------------------------------------===//
 #include "ModelFile.h"
@@ -15,8 +15,8 @@
 
 #include "mlir/IR/Diagnostics.h"
 
-#include <chrono>
 #include <cstdio>
+#include <ctime>
 
 using namespace mlir;
 using namespace mtp;
@@ -67,11 +67,9 @@ void planOne(ModuleOp module, const std::string &name, const std::string &mesh,
     if (succeeded(whole))
       budget.bytes = int64_t(double(whole->bytes) * given.share);
   }
-  auto start = std::chrono::steady_clock::now();
+  std::clock_t start = std::clock();
   auto plan = choosePlan(module, axes, options);
-  double ms = std::chrono::duration<double, std::milli>(
-                  std::chrono::steady_clock::now() - start)
-                  .count();
+  double ms = 1e3 * double(std::clock() - start) / CLOCKS_PER_SEC;
   if (failed(plan)) {
     std::printf("%-24s %-16s no plan\n", name.c_str(), mesh.c_str());
     return;

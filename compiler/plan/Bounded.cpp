@@ -1,6 +1,9 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/plan/Bounded.h"
+#include "compiler/plan/DualBound.h"
+
+#include <numeric>
 
 using namespace mlir;
 
@@ -114,6 +117,33 @@ void Model::keepBelow(const std::vector<std::vector<Time>> &marginals,
         cost = kIllegal;
 }
 
+void Model::keepOnly(ArrayRef<int> assignment) {
+  for (auto [variable, chosen] : llvm::zip_equal(tables.variables, assignment))
+    for (auto [strategy, cost] : llvm::enumerate(variable.unary))
+      if (int(strategy) != chosen)
+        cost = kIllegal;
+}
+
+std::vector<int> Model::sequence() const {
+  std::vector<int> depth(tables.variables.size(), 0), order(depth.size());
+  func::FuncOp main = function;
+  for (Operation &op : main.getBody().front().without_terminator()) {
+    auto it = unitOfOp.find(&op);
+    if (it == unitOfOp.end())
+      continue;
+    int &mine = depth[units[it->second].variable];
+    for (Value operand : op.getOperands())
+      if (int before = unitOf(operand); before >= 0)
+        mine = std::max(mine, depth[units[before].variable] + 1);
+  }
+  std::iota(order.begin(), order.end(), 0);
+  llvm::stable_sort(order, [&](int a, int b) {
+    return std::pair(depth[a], tables.variables[a].hash) <
+           std::pair(depth[b], tables.variables[b].hash);
+  });
+  return order;
+}
+
 int64_t Model::tableEntries(bool withCopies) const {
   std::vector<int64_t> legal;
   for (const Variable &variable : tables.variables)
@@ -148,51 +178,101 @@ int64_t Model::tableEntries(bool withCopies) const {
   return total;
 }
 
-std::optional<BoundedSolution> solveBounded(Model &model,
-                                            const SolverOptions &limits) {
-  constexpr int64_t mostEntries = int64_t(1) << 23;
-  if (model.tableEntries(/*withCopies=*/false) > mostEntries)
-    return std::nullopt;
-  SolverOptions whole = limits;
-  whole.prune = false;   // marginals of all strategies
-  whole.tableLimit *= 4; // it is solved once
-  whole.workLimit *= 4;
-  Solver relaxed(model.relaxation(), whole);
-  if (!relaxed.solve())
-    return std::nullopt;
-  const std::vector<std::vector<Time>> marginals = relaxed.minMarginals();
-  const Time least = relaxed.optimum();
+namespace {
+/// The search of Bounded.h.
+class BoundedSearch {
+public:
+  BoundedSearch(Model &model, const SolverOptions &limits)
+      : model(model), limits(limits) {}
 
-  BoundedSolution best;
-  best.bound = least;
-  // Penalties are not a part of what a plan may cost more.
-  constexpr int finest = 256;
-  Time limit = add(least, least % kPenalty / finest);
-  constexpr int mostRounds = 12;
-  for (int round = 0; round < mostRounds; ++round) {
-    Model attempt = model;
-    attempt.keepBelow(marginals, limit);
+  std::optional<BoundedSolution> run() {
+    if (model.tableEntries(/*withCopies=*/false) > mostEntries)
+      return std::nullopt;
+    relaxed = model.relaxation();
+    const std::vector<int> order = model.sequence();
+    DualBound dual = dualBound(relaxed, order);
+    marginals = std::move(dual.marginals);
+    best.bound = dual.bound;
+    // The assignment that the bound suggests, as a plan.
+    Model rounded = model;
+    rounded.keepOnly(dual.assignment);
+    take(std::move(rounded));
+    solveRelaxation();
+    narrow();
+    best.bound = std::min(best.bound, best.cost);
+    return std::move(best);
+  }
+
+private:
+  /// Solves the exact model of what `attempt` keeps; false if it is too large.
+  bool take(Model attempt) {
     if (attempt.tableEntries(/*withCopies=*/true) > mostEntries)
-      break;
+      return false;
     attempt.build();
     Solver solver(attempt.problem(), limits);
     auto assignment = solver.solve();
-    if (!assignment && solver.error().kind != SolverError::Infeasible)
-      break;
-    if (assignment && solver.optimum() < best.cost) {
+    if (!assignment)
+      return solver.error().kind == SolverError::Infeasible;
+    if (solver.optimum() < best.cost) {
       best.model.emplace(std::move(attempt));
       best.assignment = std::move(*assignment);
       best.cost = solver.optimum();
       best.width = solver.width();
     }
-    if (best.cost <= limit) {
-      best.bound = best.cost;
-      break;
-    }
-    best.bound = limit + 1; // nothing costs as little as the limit
-    limit = best.model ? best.cost : add(limit, limit - least + 1);
+    return true;
   }
-  return best;
+
+  /// Better marginals, if what may be part of a cheaper plan is few enough.
+  void solveRelaxation() {
+    for (auto [variable, costs] : llvm::zip_equal(relaxed.variables, marginals))
+      for (auto [cost, least] : llvm::zip_equal(variable.unary, costs))
+        if (least > best.cost)
+          cost = kIllegal;
+    SolverOptions whole = limits;
+    whole.prune = false; // marginals of all strategies
+    Solver solver(relaxed, whole);
+    if (!solver.solve())
+      return;
+    best.bound = std::max(best.bound, solver.optimum());
+    for (auto [mine, exact] : llvm::zip_equal(marginals, solver.minMarginals()))
+      for (auto [cost, least] : llvm::zip_equal(mine, exact))
+        cost = std::max(cost, least);
+  }
+
+  /// Exact models of ever more strategies.
+  void narrow() {
+    const Time least = best.bound;
+    // Penalties are not a part of what a plan may cost more.
+    constexpr int finest = 256;
+    Time limit = add(least, least % kPenalty / finest);
+    constexpr int mostRounds = 12;
+    for (int round = 0; round < mostRounds; ++round) {
+      limit = std::min(limit, best.cost);
+      Model attempt = model;
+      attempt.keepBelow(marginals, limit);
+      if (!take(std::move(attempt)))
+        return;
+      if (best.cost <= limit) {
+        best.bound = best.cost;
+        return;
+      }
+      best.bound = limit + 1; // nothing costs as little as the limit
+      limit = add(limit, limit - least + 1);
+    }
+  }
+
+  static constexpr int64_t mostEntries = int64_t(1) << 23;
+  Model &model;
+  const SolverOptions &limits;
+  Problem relaxed;
+  std::vector<std::vector<Time>> marginals;
+  BoundedSolution best;
+};
+} // namespace
+
+std::optional<BoundedSolution> solveBounded(Model &model,
+                                            const SolverOptions &limits) {
+  return BoundedSearch(model, limits).run();
 }
 
 } // namespace mtp::plan

@@ -7,11 +7,14 @@
 // it is small and a lower bound (Model::relaxation), whose min-marginals say
 // for every strategy what a plan with it costs at least.
 //
-//   1. solve the relaxation: bound L, min-marginals
-//   2. keep the strategies with a marginal of at most a limit, a little above L
-//   3. solve the exact model of these: cost C
-//   4. C <= limit: optimal, since all that was left out costs more
-//      otherwise, again with limit C: the optimum is among those
+//   1. bound the relaxation from below (DualBound.h): bound L, min-marginals;
+//      what it suggests, as a plan: cost C
+//   2. solve the relaxation of the strategies with a marginal of at most C, if
+//      they are few enough: better marginals
+//   3. keep the strategies with a marginal of at most a limit, a little above L
+//   4. solve the exact model of these: cost C
+//   5. C <= limit: optimal, since all that was left out costs more
+//      otherwise, again with a larger limit, at most C
 //
 // Where even that is too large, the best plan found comes with the bound that
 // is proven.

@@ -86,10 +86,16 @@ int Model::intern(const Layout &layout) {
 Time Model::pathCost(const ValueModel &value, int from, int to) {
   if (from == to)
     return 0;
-  auto [it, isNew] = costs.try_emplace({value.infoId, from, to}, 0);
-  if (isNew)
-    it->second = conversions.cost(value.info, layouts[from], layouts[to]);
-  return it->second;
+  PathCosts &known = costs[value.infoId];
+  size_t row = known.place(from), column = known.place(to);
+  if (known.rows.size() <= row)
+    known.rows.resize(row + 1);
+  std::vector<Time> &cells = known.rows[row];
+  if (cells.size() <= column)
+    cells.resize(column + column / 2 + 1, -1);
+  if (cells[column] < 0)
+    cells[column] = conversions.cost(value.info, layouts[from], layouts[to]);
+  return cells[column];
 }
 
 Time Model::outputCost(const ValueModel &value, int from) {
@@ -286,8 +292,10 @@ void Model::addValues() {
     });
     auto info = llvm::find(infos, model.info);
     model.infoId = int(info - infos.begin());
-    if (info == infos.end())
+    if (info == infos.end()) {
       infos.push_back(model.info);
+      costs.emplace_back();
+    }
     if (model.unit >= 0)
       for (size_t x = 0; x < units[model.unit].space.strategies.size(); ++x)
         model.producedOf.push_back(indexOf(

@@ -71,6 +71,11 @@ public:
   /// Keeps the strategies that cost at most `limit` by the relaxation's
   /// min-marginals.
   void keepBelow(const std::vector<std::vector<Time>> &marginals, Time limit);
+  /// Keeps one strategy of each variable.
+  void keepOnly(llvm::ArrayRef<int> assignment);
+  /// All variables, operands before the ops that read them; equal places by
+  /// structure. Call before build().
+  std::vector<int> sequence() const;
   /// Entries of the tables that build() would make of what is legal now, or of
   /// the relaxation's.
   int64_t tableEntries(bool withCopies) const;
@@ -183,7 +188,21 @@ private:
   std::vector<Layout> layouts;
   std::unordered_multimap<size_t, int> idsByHash;
   std::vector<TensorInfo> infos;
-  llvm::DenseMap<std::tuple<int, int, int>, Time> costs; ///< (info, from, to)
+  /// Of one kind of tensor: the layouts that were asked for are numbered in
+  /// turn; -1 is not known yet.
+  struct PathCosts {
+    size_t place(int layout) {
+      if (places.size() <= size_t(layout))
+        places.resize(size_t(layout) + 1, -1);
+      if (places[layout] < 0)
+        places[layout] = count++;
+      return size_t(places[layout]);
+    }
+    std::vector<int> places; ///< by layout id
+    int count = 0;
+    std::vector<std::vector<Time>> rows;
+  };
+  std::vector<PathCosts> costs;                  ///< by info
   std::map<std::vector<int>, int> copyVariables; ///< by producer and uses
   Problem tables;
 };
