@@ -276,7 +276,7 @@ void BudgetSearch::emitTrial(ModuleOp made, BudgetTrial &trial) {
   if (failed(runPasses(made,
                        [&](OpPassManager &passes) {
                          addPartitionPasses(passes);
-                         isOnGpu ? addGpuFusePasses(passes)
+                         isOnGpu ? addGpuFusePasses(passes, request.gpuArch)
                                  : addFusePasses(passes);
                        })) ||
       failed(emitProgram(made, *kernels, artifact))) {

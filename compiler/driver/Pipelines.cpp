@@ -3,6 +3,7 @@
 #include "compiler/driver/Pipelines.h"
 
 #include "compiler/codegen/cuda/GpuLowering.h"
+#include "compiler/driver/BudgetPass.h"
 #include "passes/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
@@ -131,6 +132,10 @@ struct ShardOptions : PassPipelineOptions<ShardOptions> {
       *this, "topology",
       llvm::cl::desc("Hosts and links that the plan is made for, as mtp-run "
                      "--topology has it")};
+  Option<std::string> memoryBudget{
+      *this, "memory-budget",
+      llvm::cl::desc("Most bytes of a rank, as mtp-run --memory-budget has it: "
+                     "2G")};
   Option<bool> raise{*this, "raise", llvm::cl::desc("Recognise composite ops"),
                      llvm::cl::init(true)};
 };
@@ -157,6 +162,28 @@ PlanPassOptions planOptions(const ShardOptions &options) {
   return plan;
 }
 
+/// The layouts, and with `train` the training step, that fit the budget.
+void addBudget(OpPassManager &passes, const ShardOptions &options,
+               std::optional<TrainRequest> train, bool annotate = false) {
+  BudgetPassOptions budget;
+  budget.request.mesh = options.mesh;
+  budget.request.objective = options.objective;
+  budget.request.topology = options.topology;
+  budget.request.plan = options.plan;
+  budget.request.train = std::move(train);
+  llvm::SmallVector<llvm::StringRef> pins;
+  llvm::StringRef(options.pin).split(pins, ';', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef pin : pins) {
+    auto [value, layout] = pin.split('=');
+    budget.request.pins.push_back({value.str(), layout.str()});
+  }
+  budget.bytes = options.memoryBudget;
+  budget.sequenceParallel = options.sequenceParallel;
+  budget.annotate = annotate;
+  budget.explain = *explainFlag;
+  passes.addPass(createBudgetPass(std::move(budget)));
+}
+
 void addApply(OpPassManager &passes, const ShardOptions &options) {
   passes.addPass(createMtpApplyPlan(planOptions<MtpApplyPlanOptions>(options)));
 }
@@ -173,11 +200,14 @@ void addInference(OpPassManager &passes, const ShardOptions &options) {
 
 void buildShard(OpPassManager &passes, const ShardOptions &options) {
   addInference(passes, options);
-  addApply(passes, options);
+  options.memoryBudget.empty() ? addApply(passes, options)
+                               : addBudget(passes, options, std::nullopt);
 }
 
 void buildPlan(OpPassManager &passes, const ShardOptions &options) {
   addInference(passes, options);
+  if (!options.memoryBudget.empty())
+    return addBudget(passes, options, std::nullopt, /*annotate=*/true);
   passes.addPass(
       createMtpAnnotatePlan(planOptions<MtpAnnotatePlanOptions>(options)));
 }
@@ -193,7 +223,8 @@ struct TrainOptions : ShardOptions {
                                 llvm::cl::init("f32")};
   Option<std::string> recompute{
       *this, "recompute",
-      llvm::cl::desc("none, or layers: compute activations again"),
+      llvm::cl::desc("none, or layers: compute activations again; auto: of as "
+                     "few as memory-budget asks for"),
       llvm::cl::init("none")};
   Option<std::string> dropout{*this, "dropout",
                               llvm::cl::desc("model, on or off"),
@@ -267,6 +298,10 @@ void buildTrain(OpPassManager &passes, const TrainOptions &options) {
   precision.masterWeights = true;
   passes.addPass(createMtpConvertPrecision(precision));
   addTrainablePasses(passes, train);
+  if (!options.memoryBudget.empty()) {
+    train.sequenceParallel = options.sequenceParallel;
+    return addBudget(passes, options, train);
+  }
   addApply(passes, options);
   addDifferentiatePasses(passes, train);
 }

@@ -43,8 +43,7 @@ void addPartitionPasses(mlir::OpPassManager &passes);
 void addFusePasses(mlir::OpPassManager &passes);
 /// The same for a program that runs on GPUs of `arch` or later, with products
 /// in parts and collectives beside them.
-void addGpuFusePasses(mlir::OpPassManager &passes,
-                      const std::string &arch = "sm_90");
+void addGpuFusePasses(mlir::OpPassManager &passes, const std::string &arch);
 
 /// Registers the pipelines and the flag --explain.
 void registerMtpPipelines();

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/driver/BudgetPass.h"
+
+#include "compiler/cost/Target.h"
+#include "compiler/driver/Budget.h"
+#include "compiler/driver/Pipelines.h"
+#include "compiler/plan/Pins.h"
+#include "dialects/spmd/SpmdDialect.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mtp;
+
+/// "2G" in bytes; nothing if it is malformed, 0 or too large.
+static std::optional<int64_t> parseBytes(StringRef text) {
+  static constexpr StringLiteral units = "KMG";
+  int64_t factor = 1, bytes = 0;
+  if (size_t unit = text.empty() ? StringRef::npos : units.find(text.back());
+      unit != StringRef::npos) {
+    factor = int64_t(1) << (10 * (unit + 1));
+    text = text.drop_back();
+  }
+  if (!llvm::all_of(text, llvm::isDigit) || text.getAsInteger(10, bytes) ||
+      __builtin_mul_overflow(bytes, factor, &bytes) || bytes <= 0)
+    return std::nullopt;
+  return bytes;
+}
+
+namespace {
+struct ApplyWithinBudget
+    : PassWrapper<ApplyWithinBudget, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ApplyWithinBudget)
+
+  explicit ApplyWithinBudget(BudgetPassOptions options)
+      : options(std::move(options)) {}
+
+  StringRef getName() const override { return "ApplyWithinBudget"; }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<func::FuncDialect, MtpDialect, spmd::SpmdDialect>();
+  }
+
+  void runOnOperation() override {
+    if (failed(run(getOperation())))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult run(ModuleOp module) {
+    CompileRequest request = options.request;
+    auto bytes = parseBytes(options.bytes);
+    if (!bytes)
+      return module.emitError()
+             << "memory-budget '" << options.bytes
+             << "': a positive number of bytes, with K, M or G for powers of "
+                "1024, is needed";
+    if (!request.plan.empty())
+      return module.emitError() << "memory-budget chooses a plan and plan= "
+                                   "takes one: give one of them";
+    request.memoryBudget = *bytes;
+    plan::MeshAxes axes;
+    std::string error;
+    if (!plan::parseMesh(request.mesh, axes, error) ||
+        !plan::setTarget("", request.topology, axes, error))
+      return module.emitError() << error;
+    if (request.objective != "parallel" && request.objective != "time")
+      return module.emitError() << "objective is parallel or time, not '"
+                                << request.objective << "'";
+    plan::PlanOptions plans;
+    if (request.objective == "time")
+      plans.objective = plan::Objective::Time;
+    plans.sequenceParallel = options.sequenceParallel;
+    plans.pins = request.pins;
+    BudgetSearch search(module, request);
+    if (failed(search.addLayouts(axes, plans)))
+      return failure();
+    if (!search.run())
+      return module.emitError() << search.message();
+    return apply(module, search);
+  }
+
+  LogicalResult apply(ModuleOp module, const BudgetSearch &search) {
+    plan::Plan plan = search.layouts().plan;
+    plan.notes.push_back(search.message());
+    if (options.explain)
+      llvm::errs() << plan::explainText(plan);
+    if (options.annotate) {
+      plan::annotatePlan(module, plan);
+      return success();
+    }
+    if (failed(plan::applyPlan(module, plan)))
+      return failure();
+    auto train = search.train();
+    if (!train)
+      return success();
+    OpPassManager passes(ModuleOp::getOperationName());
+    addDifferentiatePasses(passes, *train);
+    return runPipeline(passes, module);
+  }
+
+  BudgetPassOptions options;
+};
+} // namespace
+
+std::unique_ptr<Pass> mtp::createBudgetPass(BudgetPassOptions options) {
+  return std::make_unique<ApplyWithinBudget>(std::move(options));
+}
