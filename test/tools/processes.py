@@ -115,6 +115,10 @@ class Processes(unittest.TestCase):
         done = self.run_model("--mesh", "tp=4", *INPUTS, "--comm", "mpi", "--launch", 2, code=2)
         self.assertIn("there are 2 processes, but the mesh tp=4 has 4 ranks", done.stderr)
 
+    def test_processes_that_all_run_the_same_are_warned(self):
+        done = self.run_model("--mesh", "tp=2", *INPUTS, "--comm", "threads", "--json", "r.json", before=["mpirun", "-n", 2])
+        self.assertEqual(done.stderr.count("each of the 2 processes that were started runs all ranks"), 1, done.stderr)
+
     def test_an_error_is_said_once(self):
         done = self.run_model("--mesh", "tp=2", "--input", "input_ids=/nowhere.npy", "--comm", "mpi", "--launch", 2,
                               "--json", "r.json", code=1)

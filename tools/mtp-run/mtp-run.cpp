@@ -109,6 +109,18 @@ static bool join(Options &options, int argc, const char *const *argv,
   return !error;
 }
 
+/// Processes that a launcher has started don't become ranks by themselves.
+static void warnOfRepetition(const Options &options, Report &report) {
+  if (launchedProcesses() == 1 || launchedRank() > 0)
+    return;
+  std::string warning = "each of the " + std::to_string(launchedProcesses()) +
+                        " processes that were started runs all ranks and "
+                        "writes all files; with --comm mpi each is a rank";
+  report.addWarning(warning);
+  if (!options.quiet)
+    printWarning(tool, warning);
+}
+
 static void execute(Options &options, Report &report, Error &error) {
   if (options.predict.simulate)
     simulateCommand(options, report, error);
@@ -143,6 +155,8 @@ static int run(int argc, const char *const *argv) {
   if (several)
     parsed = join(options, argc, argv, error);
   Report report(options);
+  if (parsed && !several && !options.predict.wanted())
+    warnOfRepetition(options, report);
   if (parsed)
     catchFailures(tool, error, [&] { execute(options, report, error); });
   if (options.session.processes)
