@@ -54,7 +54,17 @@ static std::string userName(OpOperand &use) {
   return valueName(use.getOwner()->getResult(0));
 }
 
-static std::string reasonFor(Transfer transfer, bool backward, StringRef value,
+/// What the ranks' parts of a value have to become: "sum".
+static StringRef reductionOf(const Layout &layout) {
+  for (const AxisState &state : layout.states)
+    if (state.kind == Kind::PMax || state.kind == Kind::PMin)
+      return state.kind == Kind::PMax ? "maximum" : "minimum";
+  return "sum";
+}
+
+/// `from`: the layout of the value.
+static std::string reasonFor(Transfer transfer, bool backward,
+                             const Layout &from, StringRef value,
                              StringRef user, StringRef axis) {
   std::string quoted = ("'" + value + "'").str();
   switch (transfer) {
@@ -62,7 +72,8 @@ static std::string reasonFor(Transfer transfer, bool backward, StringRef value,
     if (backward)
       return "the gradient of " + quoted + " is the sum of what the ranks of " +
              axis.str() + " compute";
-    return quoted + " is a sum over the ranks of " + axis.str();
+    return quoted + " is a " + reductionOf(from).str() + " over the ranks of " +
+           axis.str();
   case Transfer::AllGather:
     if (backward)
       return "the gradient of " + quoted + " is needed whole";
@@ -131,8 +142,8 @@ static void addCollectives(func::FuncOp function,
           mine.bytes = traffic.bytes;
           mine.wireBytes = traffic.wireBytes;
           mine.time = traffic.time;
-          mine.reason = reasonFor(traffic.transfer, backward, mine.value,
-                                  mine.node, mine.axis);
+          mine.reason = reasonFor(traffic.transfer, backward, before,
+                                  mine.value, mine.node, mine.axis);
           plan.collectives.push_back(std::move(mine));
         };
         addDirection(step.forward, false);
@@ -325,7 +336,7 @@ void predictCollectives(ModuleOp module, int64_t micro) {
     set(spmd::names::node, builder.getStringAttr(value));
     set(spmd::names::reason,
         builder.getStringAttr(
-            reasonFor(op.getTransfer(), backward, value, user, axes)));
+            reasonFor(op.getTransfer(), backward, *layout, value, user, axes)));
     auto function = op->getParentOfType<func::FuncOp>();
     int64_t count = function && function.getName() == "main" ? micro : 1;
     set(spmd::names::predictedCount, builder.getI64IntegerAttr(count));

@@ -35,10 +35,30 @@ bool writeAll(int file, const std::string &bytes) {
 
 } // namespace
 
+bool mtp::isWritableFile(const std::string &path, Error &error) {
+  struct stat status{};
+  bool isThere = stat(path.c_str(), &status) == 0;
+  if (isThere && S_ISDIR(status.st_mode)) {
+    errno = EISDIR;
+  } else {
+    size_t slash = path.rfind('/');
+    std::string folder = slash == std::string::npos ? "."
+                         : slash == 0               ? "/"
+                                                    : path.substr(0, slash);
+    bool isSpecial = isThere && !S_ISREG(status.st_mode);
+    if (isSpecial ? access(path.c_str(), W_OK) == 0
+                  : stat(folder.c_str(), &status) == 0 &&
+                        access(folder.c_str(), W_OK | X_OK) == 0)
+      return true;
+  }
+  error = fileError("cannot write", path);
+  return false;
+}
+
 bool mtp::writeFileAtomically(const std::string &path, const std::string &bytes,
                               Error &error) {
   // What isn't a regular file (a pipe, /dev/null) can't be replaced.
-  struct stat status {};
+  struct stat status{};
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     int file =
         S_ISDIR(status.st_mode) ? -1 : open(path.c_str(), O_WRONLY | O_CLOEXEC);
@@ -81,7 +101,7 @@ bool mtp::writeFileAtomically(const std::string &path, const std::string &bytes,
 bool mtp::readFile(const std::string &path, std::string &bytes, Error &error,
                    uint64_t limit) {
   int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat status {};
+  struct stat status{};
   if (file < 0 || fstat(file, &status) != 0) {
     error = fileError("cannot read", path);
     if (file >= 0)

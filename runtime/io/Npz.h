@@ -43,6 +43,9 @@ bool writeNpy(const std::string &path, const HostTensor &tensor, Error &error);
 bool writeOutputDirectory(const std::string &directory,
                           const TensorMap &tensors, Error &error);
 
+/// Whether writeFileAtomically() can begin with `path`: its folder is there and
+/// can be written to. Nothing is written.
+bool isWritableFile(const std::string &path, Error &error);
 /// Writes `bytes` beside `path`, syncs, renames.
 bool writeFileAtomically(const std::string &path, const std::string &bytes,
                          Error &error);

@@ -162,6 +162,13 @@ class TinyRun(unittest.TestCase):
         done = self.run_model("--inputs", "x.npz", code=6, MTP_COMPILER_LIBRARY="/nonexistent.so")
         self.assertIn("the compiler is not present", done.stderr)
 
+    def test_results_that_cannot_be_written_are_said_before_the_work(self):
+        for option in ("--outputs", "--save-inputs", "--report"):
+            done = self.run_model("--inputs", "missing.npz", option, "nowhere/y.npz", code=1)
+            self.assertIn("cannot write 'nowhere/y.npz'", done.stderr)
+        done = self.tool("mtp-compile", "tiny.onnx", "-o", "nowhere/a.mtp", code=1)
+        self.assertIn("cannot write 'nowhere/a.mtp'", done.stderr)
+
     def test_capabilities(self):
         facts = json.loads(self.tool("mtp-run", "--capabilities").stdout)
         mpi = ["mpi"] if (BIN.parent / "lib/libmtp-mpi.so").exists() else []

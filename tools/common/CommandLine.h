@@ -69,6 +69,10 @@ struct Options {
   }
 };
 
+/// False, with `error`, if a file that the options name for results can't be
+/// written: said before the work, not after it.
+bool canWriteResults(const Options &options, Error &error);
+
 /// Reads the command line. On failure `error` has exit 2 (wrong use) or 6 (not
 /// in this build) and `options.json` is set where it could be read.
 bool parseCommandLine(Tool tool, int argc, const char *const *argv,

@@ -207,3 +207,14 @@ bool Report::write(const std::string &path, Error &error) const {
       root.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
   return writeFileAtomically(path, text, error);
 }
+
+bool mtp::canWriteResults(const Options &options, Error &error) {
+  const TrainOptions &training = options.training;
+  for (const std::string *file :
+       {&options.outputs, &options.saveInputs, &options.explainJson,
+        &options.report, &options.artifactFile, &options.compile.savePlan,
+        &training.dumpGrads, &training.dumpParams, &training.dumpInputGrads})
+    if (!file->empty() && !isWritableFile(*file, error))
+      return false;
+  return true;
+}

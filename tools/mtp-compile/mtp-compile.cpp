@@ -91,8 +91,10 @@ static int runCompile(int argc, const char *const *argv) {
   exitOnSignals();
   Report report(options);
   if (parsed)
-    catchFailures(tool, error,
-                  [&] { compileArtifact(options, report, error); });
+    catchFailures(tool, error, [&] {
+      if (canWriteResults(options, error))
+        compileArtifact(options, report, error);
+    });
   if (error) {
     report.setError(error);
     printError(tool, error);

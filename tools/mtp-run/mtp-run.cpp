@@ -158,7 +158,11 @@ static int run(int argc, const char *const *argv) {
   if (parsed && !several && !options.predict.wanted())
     warnOfRepetition(options, report);
   if (parsed)
-    catchFailures(tool, error, [&] { execute(options, report, error); });
+    catchFailures(tool, error, [&] {
+      // Process 0 writes; the others may be on hosts without its folders.
+      if (launchedRank() > 0 || canWriteResults(options, error))
+        execute(options, report, error);
+    });
   if (options.session.processes)
     return finishProcesses(options, report, error);
   return several && launchedRank() > 0 ? error.exitCode
