@@ -301,6 +301,7 @@ ParetoResult ParetoSolver::Search::solve() {
   auto finish = [&](ParetoResult::Status status) {
     ParetoResult result = resultOf(known, status);
     result.bound = status == ParetoResult::Optimal ? known.cost : bound;
+    result.multiplier = best.parts;
     result.unconstrained = cheapest.cost;
     return result;
   };

@@ -72,6 +72,8 @@ struct ParetoResult {
   Time cost = kIllegal;
   ByteCount bytes;
   Time bound = 0; ///< no assignment that fits costs less
+  /// Of the best Lagrangian bound: picoseconds for 2^20 additive bytes.
+  int64_t multiplier = 0;
   /// Of the unconstrained optimum: what the budget costs is the difference.
   Time unconstrained = 0;
   int64_t labels = 0; ///< of the largest pass
