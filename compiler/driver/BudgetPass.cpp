@@ -7,27 +7,13 @@
 #include "compiler/driver/Pipelines.h"
 #include "compiler/plan/Pins.h"
 #include "dialects/spmd/SpmdDialect.h"
+#include "runtime/support/ByteCount.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace mtp;
-
-/// "2G" in bytes; nothing if it is malformed, 0 or too large.
-static std::optional<int64_t> parseBytes(StringRef text) {
-  static constexpr StringLiteral units = "KMG";
-  int64_t factor = 1, bytes = 0;
-  if (size_t unit = text.empty() ? StringRef::npos : units.find(text.back());
-      unit != StringRef::npos) {
-    factor = int64_t(1) << (10 * (unit + 1));
-    text = text.drop_back();
-  }
-  if (!llvm::all_of(text, llvm::isDigit) || text.getAsInteger(10, bytes) ||
-      __builtin_mul_overflow(bytes, factor, &bytes) || bytes <= 0)
-    return std::nullopt;
-  return bytes;
-}
 
 namespace {
 struct ApplyWithinBudget
@@ -50,8 +36,8 @@ struct ApplyWithinBudget
 private:
   LogicalResult run(ModuleOp module) {
     CompileRequest request = options.request;
-    auto bytes = parseBytes(options.bytes);
-    if (!bytes)
+    auto bytes = parseByteCount(options.bytes);
+    if (!bytes || *bytes == 0)
       return module.emitError()
              << "memory-budget '" << options.bytes
              << "': a positive number of bytes, with K, M or G for powers of "

@@ -191,6 +191,8 @@ public:
     relaxed = model.relaxation();
     const std::vector<int> order = model.sequence();
     DualBound dual = dualBound(relaxed, order);
+    if (dual.bound == kIllegal)
+      return std::nullopt;
     marginals = std::move(dual.marginals);
     best.bound = dual.bound;
     // The assignment that the bound suggests, as a plan.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace mtp::plan {
 namespace {
@@ -40,13 +41,17 @@ public:
       visit(sequence[forth ? i : sequence.size() - 1 - i], forth);
   }
 
+  /// kIllegal where a variable or a table has nothing legal left.
   Time bound() const {
-    Time sum = 0;
+    std::vector<Time> terms;
     for (const std::vector<Time> &costs : unary)
-      sum += *std::min_element(costs.begin(), costs.end());
+      terms.push_back(*std::min_element(costs.begin(), costs.end()));
     for (size_t i = 0; i < moved.size(); ++i)
-      sum += leastOf(int(i));
-    return sum;
+      terms.push_back(leastOf(int(i)));
+    if (std::any_of(terms.begin(), terms.end(),
+                    [](Time least) { return least >= kLegal; }))
+      return kIllegal;
+    return std::accumulate(terms.begin(), terms.end(), Time(0));
   }
 
   std::vector<Time> marginals(int v, Time bound) const {
@@ -183,10 +188,15 @@ DualBound dualBound(const Problem &problem, const std::vector<int> &sequence) {
     ascent.visit(/*forth=*/true);
     ascent.visit(/*forth=*/false);
     Time bound = ascent.bound();
-    bool isLast = bound - result.bound <= result.bound % kLegal / finest;
+    bool isLast = bound - result.bound <= result.bound / finest;
     result.bound = std::max(result.bound, bound);
-    if (isLast && round > 0)
+    if (bound == kIllegal || (isLast && round > 0))
       break;
+  }
+  if (result.bound == kIllegal) {
+    for (const Variable &variable : problem.variables)
+      result.marginals.emplace_back(variable.unary.size(), kIllegal);
+    return result;
   }
   Time bound = ascent.bound();
   for (size_t v = 0; v < problem.variables.size(); ++v)

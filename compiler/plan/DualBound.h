@@ -25,14 +25,16 @@
 namespace mtp::plan {
 
 struct DualBound {
-  Time bound = 0; ///< no assignment costs less
+  Time bound = 0; ///< no assignment costs less; kIllegal: none is legal
   /// Nor one with this strategy, by variable; kIllegal: there is none.
   std::vector<std::vector<Time>> marginals;
-  /// A cheap assignment, variable by variable; it may be illegal.
+  /// A cheap assignment, variable by variable; it may be illegal. Empty if none
+  /// is legal.
   std::vector<int> assignment;
 };
 
-/// `sequence`: all variables, in the order of the visits.
+/// `sequence`: all variables, in the order of the visits. What is legal costs
+/// less than 2^58.
 DualBound dualBound(const Problem &problem, const std::vector<int> &sequence);
 
 } // namespace mtp::plan

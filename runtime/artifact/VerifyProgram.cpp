@@ -72,13 +72,17 @@ void checkPermutation(const CollectiveSite &site, int64_t members,
           what + " is not a permutation of its group");
 }
 
-/// The buffers that an instruction writes: its last ones.
+/// How many of its last buffers a kernel or a call of a known site writes.
+int64_t resultsOf(const Artifact &artifact, const Instruction &step) {
+  return step.kind == Instruction::Kind::Library
+             ? artifact.librarySites[step.index].results
+             : step.results;
+}
+
 std::span<const BufferRef> writtenBy(const Artifact &artifact,
                                      const Instruction &step) {
-  auto count = step.kind == Instruction::Kind::Library
-                   ? artifact.librarySites[step.index].results
-                   : step.results;
-  return std::span(step.buffers).last(static_cast<size_t>(count));
+  return std::span(step.buffers)
+      .last(static_cast<size_t>(resultsOf(artifact, step)));
 }
 
 /// A loop that is open, and the collectives under way in it.
@@ -182,14 +186,11 @@ struct ProgramChecker {
       require((isLibrary || other.kind == Instruction::Kind::Kernel) &&
                   other.otherwise == 0,
               what + " has another form that neither calls nor launches");
-      int64_t results = other.results;
-      if (isLibrary) {
-        require(other.index >= 0 &&
-                    other.index <
-                        static_cast<int64_t>(artifact.librarySites.size()),
-                what + " has another form that calls an unknown library site");
-        results = artifact.librarySites[other.index].results;
-      }
+      require(!isLibrary || (other.index >= 0 &&
+                             other.index < static_cast<int64_t>(
+                                               artifact.librarySites.size())),
+              what + " has another form that calls an unknown library site");
+      int64_t results = resultsOf(artifact, other);
       require(results >= 0 &&
                   results <= static_cast<int64_t>(other.buffers.size()),
               what + " has another form with more results than operands");

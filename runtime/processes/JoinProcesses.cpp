@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- JoinProcesses.cpp - opens the library that knows MPI ---------------===//
 #include "runtime/processes/Processes.h"
+#include "runtime/support/System.h"
 
 #include <cstdlib>
 #include <dlfcn.h>
-#include <filesystem>
 #include <optional>
 
 using namespace mtp;
@@ -15,10 +15,7 @@ namespace {
 std::string libraryPath() {
   if (const char *given = std::getenv("MTP_MPI_LIBRARY"))
     return given;
-  std::error_code ignored;
-  std::filesystem::path program =
-      std::filesystem::read_symlink("/proc/self/exe", ignored);
-  return program.parent_path().parent_path() / "lib" / "libmtp-mpi.so";
+  return installedFile("lib/libmtp-mpi.so");
 }
 
 Error missing(const std::string &reason) {

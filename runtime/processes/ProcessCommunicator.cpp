@@ -106,7 +106,7 @@ private:
            geometry[site].inBytes > kSmallBytes;
   }
   std::pair<int64_t, int64_t> slice(int64_t site, int member) const;
-  /// Bytes that member `from` sends to `to`, one of which is this one.
+  /// Bytes that this member sends to `member`, and gets from it.
   int64_t bytesTo(int64_t site, int member) const;
   int64_t bytesFrom(int64_t site, int member) const;
   const char *blockOf(Flight &flight, int member);

@@ -6,10 +6,10 @@
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sched.h>
 #include <sstream>
-#include <string>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -111,6 +111,16 @@ int64_t mtp::peakResidentBytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
+}
+
+std::string mtp::programPath() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored);
+}
+
+std::string mtp::installedFile(const std::string &name) {
+  std::filesystem::path program = programPath();
+  return program.parent_path().parent_path() / name;
 }
 
 void mtp::requestStop(int signal) {

@@ -5,6 +5,7 @@
 #define MTP_RUNTIME_SUPPORT_SYSTEM_H
 
 #include <cstdint>
+#include <string>
 
 namespace mtp {
 
@@ -15,6 +16,12 @@ int usableCores();
 int64_t availableMemory();
 /// Peak resident memory of this process, bytes.
 int64_t peakResidentBytes();
+
+/// This program's file; "" if that can't be told.
+std::string programPath();
+/// The file of the build or installation that the program is of: PREFIX/NAME
+/// for PREFIX/bin/program.
+std::string installedFile(const std::string &name);
 
 /// Ends every rank of every session at its next instruction or while it waits
 /// in a collective; the call that is under way returns an error of exit code

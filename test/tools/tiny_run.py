@@ -166,7 +166,7 @@ class TinyRun(unittest.TestCase):
         for option in ("--outputs", "--save-inputs", "--report"):
             done = self.run_model("--inputs", "missing.npz", option, "nowhere/y.npz", code=1)
             self.assertIn("cannot write 'nowhere/y.npz'", done.stderr)
-        done = self.tool("mtp-compile", "tiny.onnx", "-o", "nowhere/a.mtp", code=1)
+        done = self.tool("mtp-compile", "missing.onnx", "-o", "nowhere/a.mtp", code=1)
         self.assertIn("cannot write 'nowhere/a.mtp'", done.stderr)
 
     def test_capabilities(self):

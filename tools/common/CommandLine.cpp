@@ -5,6 +5,7 @@
 #include "compiler/cost/Cluster.h"
 #include "runtime/cuda/Libraries.h"
 #include "runtime/processes/Processes.h"
+#include "runtime/support/ByteCount.h"
 #include "runtime/support/System.h"
 #include "tools/common/GpuArch.h"
 #include "tools/common/LaterOptions.h"
@@ -293,27 +294,17 @@ static void finishDims(Options &options, const RawOptions &raw) {
   }
 }
 
-/// BYTES[K|M|G], powers of 1024.
 static int64_t budgetOption(const std::string &text) {
-  static const std::string units = "KMG";
-  std::string digits = text;
-  int64_t factor = 1;
-  if (size_t unit; !digits.empty() &&
-                   (unit = units.find(digits.back())) != std::string::npos) {
-    factor = int64_t(1) << (10 * (unit + 1));
-    digits.pop_back();
-  }
-  std::optional<int64_t> value = parseInteger(digits);
-  int64_t bytes = 0;
-  if (!value || *value < 0 || __builtin_mul_overflow(*value, factor, &bytes))
+  std::optional<int64_t> bytes = parseByteCount(text);
+  if (!bytes)
     refuse("--memory-budget '" + text +
            "': a whole number of bytes, with K, M or G for powers of 1024, is "
            "needed");
-  if (bytes == 0)
+  if (*bytes == 0)
     refuse("--memory-budget '" + text +
            "': no tensor fits into 0 bytes; leave the option out for no "
            "budget");
-  return bytes;
+  return *bytes;
 }
 
 static void finishCompile(Options &options, const RawOptions &raw) {

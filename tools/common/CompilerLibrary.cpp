@@ -2,34 +2,30 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/common/CompilerLibrary.h"
 
+#include "runtime/support/System.h"
 #include "tools/common/Text.h"
 
 #include <cstdlib>
 #include <dlfcn.h>
-#include <filesystem>
 
 using namespace mtp;
 
-static std::filesystem::path libraryPath() {
+static std::string libraryPath() {
   if (const char *given = std::getenv("MTP_COMPILER_LIBRARY"))
     return given;
-  std::error_code ignored;
-  std::filesystem::path program =
-      std::filesystem::read_symlink("/proc/self/exe", ignored);
-  return program.parent_path().parent_path() / "lib" / "libmtp-compiler.so";
+  return installedFile("lib/libmtp-compiler.so");
 }
 
 bool CompilerLibrary::open(Error &error) {
   if (compileFunction)
     return true;
-  std::filesystem::path path = libraryPath();
+  std::string path = libraryPath();
   void *handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char *reason = dlerror();
     error = {kNotPresent,
              "compiler",
-             "the compiler is not present here: " +
-                 std::string(reason ? reason : path.c_str()) +
+             "the compiler is not present here: " + (reason ? reason : path) +
                  " (an artifact made by mtp-compile runs without it; "
                  "MTP_COMPILER_LIBRARY names another place)",
              {}};
@@ -49,7 +45,7 @@ bool CompilerLibrary::open(Error &error) {
                                             : "its interface is another";
   error = {kNotPresent,
            "compiler",
-           path.string() + " is not the compiler of this build: " + reason,
+           path + " is not the compiler of this build: " + reason,
            {}};
   compileFunction = nullptr;
   return false;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/common/WaitPolicy.h"
+#include "runtime/support/System.h"
 
 #include <cstdlib>
 #include <initializer_list>
@@ -13,10 +14,7 @@ void mtp::limitSpinning(char *const *argv) {
   for (const char *name : {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"})
     if (getenv(name))
       return;
-  char path[4096];
-  ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-  if (length <= 0 || setenv("GOMP_SPINCOUNT", kSpins, 0) != 0)
-    return;
-  path[length] = 0;
-  execv(path, argv);
+  std::string path = programPath();
+  if (!path.empty() && setenv("GOMP_SPINCOUNT", kSpins, 0) == 0)
+    execv(path.c_str(), argv);
 }

@@ -130,12 +130,6 @@ int superviseMpirun(pid_t child, int errors, LauncherOutput &output) {
   return status;
 }
 
-std::string programPath() {
-  char path[4096];
-  ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
-  return std::string(path, length > 0 ? static_cast<size_t>(length) : 0);
-}
-
 /// The exit code of all; sets `error` where no rank could say why.
 int verdict(int status, const LauncherOutput &output, Error &error) {
   if (int signal = stopRequested())

@@ -4,6 +4,7 @@
 
 #include "compiler/cost/Simulator.h"
 #include "runtime/io/Npz.h"
+#include "runtime/support/System.h"
 #include "tools/common/Compile.h"
 #include "tools/common/Table.h"
 #include "tools/common/Text.h"
@@ -16,11 +17,7 @@ using plan::Time;
 
 namespace fs = std::filesystem;
 
-static fs::path clusterFolder() {
-  std::error_code failure;
-  fs::path self = fs::read_symlink("/proc/self/exe", failure);
-  return self.parent_path().parent_path() / "share" / "mtp" / "clusters";
-}
+static fs::path clusterFolder() { return installedFile("share/mtp/clusters"); }
 
 static std::optional<plan::Cluster> findCluster(const std::string &name,
                                                 std::string &error) {

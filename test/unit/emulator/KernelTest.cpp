@@ -72,6 +72,17 @@ std::vector<Tensor> computeByLibrary(Operation *op,
   return results;
 }
 
+std::optional<std::vector<Tensor>>
+runOrFail(EmulatedRunner &runner, func::FuncOp func,
+          const std::vector<Tensor> &arguments) {
+  try {
+    return runner.run(func, arguments);
+  } catch (const std::exception &error) {
+    ADD_FAILURE() << func.getName().str() << ": " << error.what();
+    return std::nullopt;
+  }
+}
+
 /// Every func of a file of the CPU's tests against the interpreter.
 void checkFile(const std::string &path, Road road, double tolerance) {
   MLIRContext context;
@@ -82,18 +93,14 @@ void checkFile(const std::string &path, Road road, double tolerance) {
   for (auto func : module->getOps<func::FuncOp>()) {
     auto arguments = randomArguments(func, 17);
     auto expected = interpret(func, arguments);
-    std::vector<Tensor> actual;
-    try {
-      actual = runner.run(func, arguments);
-    } catch (const std::exception &error) {
-      ADD_FAILURE() << func.getName().str() << ": " << error.what();
+    auto actual = runOrFail(runner, func, arguments);
+    if (!actual)
       continue;
-    }
     double allowed = tolerance;
     if (auto own = func->getAttrOfType<FloatAttr>("test.tolerance"))
       allowed = own.getValueAsDouble();
     for (size_t i = 0; i < expected.size(); ++i)
-      EXPECT_EQ(difference(actual[i], expected[i], allowed), "")
+      EXPECT_EQ(difference((*actual)[i], expected[i], allowed), "")
           << func.getName().str() << " result " << i;
     EXPECT_EQ(runner.fault(), 0) << func.getName().str();
   }
@@ -114,16 +121,12 @@ void checkByLibrary(EmulatedRunner &runner, func::FuncOp func,
          llvm::zip(op.getResults(), computeByLibrary(&op, operands)))
       values[result] = tensor;
   }
-  std::vector<Tensor> actual;
-  try {
-    actual = runner.run(func, arguments);
-  } catch (const std::exception &error) {
-    ADD_FAILURE() << func.getName().str() << ": " << error.what();
+  auto actual = runOrFail(runner, func, arguments);
+  if (!actual)
     return;
-  }
   auto wanted = func.getBody().front().getTerminator()->getOperands();
-  for (size_t i = 0; i < actual.size(); ++i)
-    EXPECT_EQ(difference(actual[i], values[wanted[i]], tolerance), "")
+  for (size_t i = 0; i < actual->size(); ++i)
+    EXPECT_EQ(difference((*actual)[i], values[wanted[i]], tolerance), "")
         << func.getName().str() << " result " << i;
   EXPECT_EQ(runner.fault(), 0) << func.getName().str();
 }

@@ -19,7 +19,7 @@ std::vector<int> inOrder(const Problem &problem) {
 TEST(DualBound, IsBelowEveryAssignment) {
   std::mt19937_64 random(3);
   double tightness = 0;
-  int feasible = 0;
+  int feasible = 0, infeasible = 0;
   for (int run = 0; run < 500; ++run) {
     Problem problem = randomProblem(random, run % 3 * 15);
     DualBound dual = dualBound(problem, inOrder(problem));
@@ -30,14 +30,18 @@ TEST(DualBound, IsBelowEveryAssignment) {
       for (size_t v = 0; cost < kIllegal && v < assignment.size(); ++v)
         EXPECT_LE(dual.marginals[v][assignment[v]], cost) << run;
     });
-    if (best >= kIllegal)
+    if (best >= kIllegal) {
+      if (dual.bound == kIllegal)
+        ++infeasible;
       continue;
+    }
     EXPECT_LE(dual.bound, best) << run;
     EXPECT_GE(costOf(problem, dual.assignment), best) << run;
     tightness += best > 0 ? double(dual.bound) / double(best) : 1;
     ++feasible;
   }
   EXPECT_GT(feasible, 300);
+  EXPECT_GT(infeasible, 0);
   EXPECT_GT(tightness / feasible, 0.8);
 }
 
