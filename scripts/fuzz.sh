@@ -16,7 +16,7 @@ scripts/setup.sh
 configure build
 ninja -C build mtp-compiler mtp-run mtp-compile plan-core-test typed-programs random-programs \
   emulator-tests
-configure build-asan -DMTP_COMPILER=OFF -DMTP_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=RelWithDebInfo
+configure build-asan -DMTP_COMPILER=OFF -DMTP_SANITIZE=address,undefined
 ninja -C build-asan mtp-run
 code=0
 

@@ -46,7 +46,7 @@ unit() { # build folder, name
 }
 
 sanitized() { # name, sanitizers
-  configure "build-$1" -DMTP_COMPILER=OFF -DMTP_SANITIZE="$2" -DCMAKE_BUILD_TYPE=RelWithDebInfo
+  configure "build-$1" -DMTP_COMPILER=OFF -DMTP_SANITIZE="$2"
   ninja -C "build-$1" >"build-$1/build.log" || {
     tail -n 50 "build-$1/build.log"
     return 1
