@@ -3,14 +3,13 @@
 //===- Bounded.h - the cheapest plan of a space that is too large ---------===//
 //
 // Converted copies make a model large: one state for every pair of a produced
-// and a copied layout, 43 000 of a residual stream on three axes. Without them
-// it is small and a lower bound (Model::relaxation), whose min-marginals say
-// for every strategy what a plan with it costs at least.
+// and a copied layout, 43 000 of a residual stream on three axes. As stars
+// (DualBound.h) they are no states.
 //
-//   1. bound the relaxation from below (DualBound.h): bound L, min-marginals;
-//      what it suggests, as a plan: cost C
-//   2. solve the relaxation of the strategies with a marginal of at most C, if
-//      they are few enough: better marginals
+//   1. bound the stars from below, with conversions that cost a little less
+//      and are quickly known (Conversions::leastCosts): bound L, min-marginals,
+//      a plan that costs C; strategies with a marginal above C are dropped
+//   2. the same with what conversions cost indeed
 //   3. keep the strategies with a marginal of at most a limit, a little above L
 //   4. solve the exact model of these: cost C
 //   5. C <= limit: optimal, since all that was left out costs more
@@ -37,8 +36,8 @@ struct BoundedSolution {
   int width = 0;
 };
 
-/// `model` is restricted, not built. Nothing if the relaxation is too large or
-/// there is no plan.
+/// `model` is restricted, not built; it loses strategies. Nothing if its stars
+/// are too large or there is no plan.
 std::optional<BoundedSolution> solveBounded(Model &model,
                                             const SolverOptions &limits);
 

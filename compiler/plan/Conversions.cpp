@@ -138,21 +138,27 @@ public:
 
   const ConversionPath &path(const Layout &from, const Layout &to);
   Time cost(const Layout &from, const Layout &to);
+  /// From each to each, row-major.
+  std::vector<Time> costs(ArrayRef<const Layout *> from,
+                          ArrayRef<const Layout *> to);
 
 private:
-  /// One op, small: there are many. stepOf() has the rest.
+  /// Where one op leads, and what else stepOf() needs of it.
   struct Edge {
     int to;
+    Time cost;
+  };
+  struct EdgeOp {
     Transfer forward;
     std::optional<Transfer> backward;
     SmallVector<uint8_t, 8> axes;
-    Time cost;
     StringRef name;
   };
   struct Node {
     Layout layout;
     bool expanded = false;
     std::vector<Edge> edges;
+    std::vector<EdgeOp> ops; ///< by edge
   };
   /// Cheapest first; among equals fewest steps, then the node found first.
   using Entry = std::tuple<Time, int, int>;
@@ -173,7 +179,9 @@ private:
   void addPermutes(int node);
   void addEdge(int node, StringRef name, ArrayRef<int> axes, Transfer forward,
                std::optional<Transfer> backward, Layout result);
-  ConversionStep stepOf(int node, const Edge &edge) const;
+  ConversionStep stepOf(int node, int to, const EdgeOp &op) const;
+  SmallVector<int, 4> targetsOf(const Layout &to);
+  std::vector<Time> costsFrom(int source);
   Search &settle(int from, int to);
   int endOf(int source, const Layout &to);
 
@@ -194,7 +202,7 @@ int ConversionGraph::nodeOf(const Layout &layout) {
     if (nodes[it->second].layout == layout)
       return it->second;
   byHash.emplace(hash, int(nodes.size()));
-  nodes.push_back({layout, false, {}});
+  nodes.push_back({layout, false, {}, {}});
   return int(nodes.size()) - 1;
 }
 
@@ -203,24 +211,26 @@ void ConversionGraph::addEdge(int node, StringRef name, ArrayRef<int> axes,
                               std::optional<Transfer> backward, Layout result) {
   if (!tensor.cotangent || !tensor.gradient)
     backward.reset();
-  Edge edge{nodeOf(result), forward, backward, {}, 0, name};
-  edge.axes.assign(axes.begin(), axes.end());
-  ConversionStep step = stepOf(node, edge);
-  edge.cost = add(step.forward.time, step.backward.time);
-  nodes[node].edges.push_back(std::move(edge));
+  EdgeOp op{forward, backward, {}, name};
+  op.axes.assign(axes.begin(), axes.end());
+  int to = nodeOf(result);
+  ConversionStep step = stepOf(node, to, op);
+  nodes[node].edges.push_back({to, add(step.forward.time, step.backward.time)});
+  nodes[node].ops.push_back(std::move(op));
 }
 
-ConversionStep ConversionGraph::stepOf(int node, const Edge &edge) const {
-  const Layout &from = nodes[node].layout, &to = nodes[edge.to].layout;
+ConversionStep ConversionGraph::stepOf(int node, int end,
+                                       const EdgeOp &op) const {
+  const Layout &from = nodes[node].layout, &to = nodes[end].layout;
   ConversionStep step;
-  step.name = edge.name;
-  step.axes.assign(edge.axes.begin(), edge.axes.end());
+  step.name = op.name;
+  step.axes.assign(op.axes.begin(), op.axes.end());
   step.result = to;
   step.forward =
-      trafficOf(tensor, edge.forward, step.axes, from, to, mesh, machine);
-  if (edge.backward)
+      trafficOf(tensor, op.forward, step.axes, from, to, mesh, machine);
+  if (op.backward)
     step.backward =
-        trafficOf(tensor, *edge.backward, step.axes, to, from, mesh, machine);
+        trafficOf(tensor, *op.backward, step.axes, to, from, mesh, machine);
   return step;
 }
 
@@ -383,7 +393,7 @@ ConversionGraph::Search &ConversionGraph::settle(int from, int to) {
     for (auto [index, edge] : llvm::enumerate(nodes[node].edges)) {
       Search::Label &label = search.labels[edge.to];
       Time total = add(cost, edge.cost);
-      if (label.settled || total >= kIllegal)
+      if (label.settled || total >= kIllegal || total > label.cost)
         continue;
       auto mine = std::pair(total, steps + 1),
            known = std::pair(label.cost, label.steps);
@@ -401,9 +411,9 @@ ConversionGraph::Search &ConversionGraph::settle(int from, int to) {
   return search;
 }
 
-/// The node in which the cheapest way to `to` ends, or -1. Without a cotangent,
-/// invariant serves as replicated.
-int ConversionGraph::endOf(int source, const Layout &to) {
+/// The nodes that serve as `to`: without a cotangent, invariant serves as
+/// replicated.
+SmallVector<int, 4> ConversionGraph::targetsOf(const Layout &to) {
   SmallVector<int, 4> targets{nodeOf(to)};
   for (size_t axis = 0; axis < to.states.size() && !tensor.cotangent; ++axis)
     if (to.states[axis].kind == Kind::R)
@@ -412,9 +422,14 @@ int ConversionGraph::endOf(int source, const Layout &to) {
         other.setKind(int(axis), Kind::I);
         targets.push_back(nodeOf(other));
       }
+  return targets;
+}
+
+/// The node in which the cheapest way to `to` ends, or -1.
+int ConversionGraph::endOf(int source, const Layout &to) {
   int best = -1;
   std::pair<Time, int> least;
-  for (int candidate : targets) {
+  for (int candidate : targetsOf(to)) {
     Search::Label label = settle(source, candidate).labels[candidate];
     if (label.settled &&
         (best < 0 || std::pair(label.cost, label.steps) < least)) {
@@ -428,6 +443,51 @@ int ConversionGraph::endOf(int source, const Layout &to) {
 Time ConversionGraph::cost(const Layout &from, const Layout &to) {
   int source = nodeOf(from), end = endOf(source, to);
   return end < 0 ? kIllegal : searches[source].labels[end].cost;
+}
+
+/// Of the cheapest ways to all nodes that can be reached.
+std::vector<Time> ConversionGraph::costsFrom(int source) {
+  std::vector<Time> least(nodes.size(), kIllegal);
+  using Reached = std::pair<Time, int>;
+  std::priority_queue<Reached, std::vector<Reached>, std::greater<Reached>>
+      queue;
+  least[source] = 0;
+  queue.push({0, source});
+  while (!queue.empty()) {
+    auto [cost, node] = queue.top();
+    queue.pop();
+    if (cost > least[node])
+      continue;
+    if (!nodes[node].expanded) {
+      expand(node);
+      least.resize(nodes.size(), kIllegal);
+    }
+    for (const Edge &edge : nodes[node].edges)
+      if (Time total = add(cost, edge.cost); total < least[edge.to]) {
+        least[edge.to] = total;
+        queue.push({total, edge.to});
+      }
+  }
+  return least;
+}
+
+std::vector<Time> ConversionGraph::costs(ArrayRef<const Layout *> from,
+                                         ArrayRef<const Layout *> to) {
+  std::vector<SmallVector<int, 4>> targets;
+  for (const Layout *layout : to)
+    targets.push_back(targetsOf(*layout));
+  std::vector<Time> result;
+  result.reserve(from.size() * to.size());
+  for (const Layout *layout : from) {
+    std::vector<Time> least = costsFrom(nodeOf(*layout));
+    for (const SmallVector<int, 4> &ends : targets) {
+      Time cost = kIllegal;
+      for (int end : ends)
+        cost = std::min(cost, least[end]);
+      result.push_back(cost);
+    }
+  }
+  return result;
 }
 
 const ConversionPath &ConversionGraph::path(const Layout &from,
@@ -446,7 +506,7 @@ const ConversionPath &ConversionGraph::path(const Layout &from,
   for (int at = end; at != source; at = search.labels[at].before) {
     int before = search.labels[at].before;
     path.steps.push_back(
-        stepOf(before, nodes[before].edges[search.labels[at].edge]));
+        stepOf(before, at, nodes[before].ops[search.labels[at].edge]));
   }
   std::reverse(path.steps.begin(), path.steps.end());
   return path;
@@ -456,6 +516,20 @@ Conversions::Conversions(MeshShape mesh, Machine machine)
     : mesh(std::move(mesh)), machine(std::move(machine)) {}
 Conversions::~Conversions() = default;
 
+/// Dimensions by extent, the largest first.
+static SmallVector<int> dimsBySize(const TensorInfo &tensor) {
+  SmallVector<int> dims(tensor.shape.size());
+  std::iota(dims.begin(), dims.end(), 0);
+  llvm::stable_sort(
+      dims, [&](int a, int b) { return tensor.shape[a] > tensor.shape[b]; });
+  return dims;
+}
+
+static void addUnit(SmallVector<int64_t, 2> &units, int64_t unit) {
+  if (!llvm::is_contained(units, unit))
+    units.push_back(unit);
+}
+
 ConversionGraph &Conversions::graphOf(const TensorInfo &tensor,
                                       const Layout &from, const Layout &to) {
   ConversionUnits units(tensor.shape.size());
@@ -463,21 +537,21 @@ ConversionGraph &Conversions::graphOf(const TensorInfo &tensor,
     return llvm::any_of(layout.dims,
                         [](const DimCut &cut) { return cut.axes.size() > 1; });
   };
-  SmallVector<int> bySize(units.size());
-  std::iota(bySize.begin(), bySize.end(), 0);
-  llvm::stable_sort(
-      bySize, [&](int a, int b) { return tensor.shape[a] > tensor.shape[b]; });
   size_t others = nests(from) || nests(to) ? 2 : 1;
-  for (int dim : ArrayRef(bySize).take_front(others))
+  for (int dim : ArrayRef(dimsBySize(tensor)).take_front(others))
     units[dim] = {1};
   for (auto [mine, a, b] : llvm::zip_equal(units, from.dims, to.dims)) {
     if (a.axes.empty() && b.axes.empty())
       continue;
     for (int64_t unit :
          {int64_t(1), std::min(a.unit, b.unit), std::max(a.unit, b.unit)})
-      if (!llvm::is_contained(mine, unit))
-        mine.push_back(unit);
+      addUnit(mine, unit);
   }
+  return graphOf(tensor, std::move(units));
+}
+
+ConversionGraph &Conversions::graphOf(const TensorInfo &tensor,
+                                      ConversionUnits units) {
   for (Entry &entry : llvm::reverse(graphs)) // neighbouring questions are alike
     if (entry.tensor == tensor && entry.units == units)
       return *entry.graph;
@@ -495,6 +569,24 @@ ConversionPath Conversions::pathBetween(const TensorInfo &tensor,
 Time Conversions::cost(const TensorInfo &tensor, const Layout &from,
                        const Layout &to) {
   return from == to ? 0 : graphOf(tensor, from, to).cost(from, to);
+}
+
+std::vector<Time> Conversions::leastCosts(const TensorInfo &tensor,
+                                          ArrayRef<const Layout *> from,
+                                          ArrayRef<const Layout *> to) {
+  ConversionUnits units(tensor.shape.size());
+  for (int dim : ArrayRef(dimsBySize(tensor)).take_front(2))
+    units[dim] = {1};
+  for (ArrayRef<const Layout *> layouts : {from, to})
+    for (const Layout *layout : layouts)
+      for (auto [mine, cut] : llvm::zip_equal(units, layout->dims))
+        if (!cut.axes.empty()) {
+          addUnit(mine, 1);
+          addUnit(mine, cut.unit);
+        }
+  for (SmallVector<int64_t, 2> &mine : units)
+    llvm::sort(mine);
+  return graphOf(tensor, std::move(units)).costs(from, to);
 }
 
 } // namespace mtp::plan

@@ -265,6 +265,20 @@ void Model::addUnits() {
   }
 }
 
+void Model::findProduced(ValueModel &value) {
+  const Unit &unit = units[value.unit];
+  value.produced.clear();
+  value.producedOf.clear();
+  llvm::DenseMap<int, int> known;
+  for (size_t x = 0; x < unit.space.strategies.size(); ++x) {
+    int id = unit.resultId(int(x), value.result);
+    auto [it, isNew] = known.try_emplace(id, int(value.produced.size()));
+    if (isNew)
+      value.produced.push_back(id);
+    value.producedOf.push_back(it->second);
+  }
+}
+
 void Model::addValues() {
   Block &block = function.getBody().front();
   DenseMap<Operation *, int> position;
@@ -297,9 +311,7 @@ void Model::addValues() {
       costs.emplace_back();
     }
     if (model.unit >= 0)
-      for (size_t x = 0; x < units[model.unit].space.strategies.size(); ++x)
-        model.producedOf.push_back(indexOf(
-            model.produced, units[model.unit].resultId(int(x), result)));
+      findProduced(model);
     modelOf[value] = int(values.size());
     values.push_back(std::move(model));
   };
@@ -410,6 +422,16 @@ void Model::addSingleUse(ValueModel &value) {
   });
 }
 
+/// Values with the same key have one copy variable together.
+std::vector<int> Model::copyKey(const ValueModel &value) const {
+  std::vector<int> key{value.unit, int(value.result)};
+  for (const Use &use : value.uses) {
+    key.push_back(use.unit);
+    key.push_back(int(use.operand->getOperandNumber()));
+  }
+  return key;
+}
+
 void Model::addCopy(ValueModel &value) {
   const Unit &unit = units[value.unit];
   // What the uses ask for, and which use asks for it.
@@ -430,11 +452,6 @@ void Model::addCopy(ValueModel &value) {
   for (size_t x = 0; x < value.producedOf.size(); ++x)
     if (allowed[unit.variable][x])
       produces[value.producedOf[x]] = true;
-  std::vector<int> key{value.unit, int(value.result)};
-  for (const Use &use : value.uses) {
-    key.push_back(use.unit);
-    key.push_back(int(use.operand->getOperandNumber()));
-  }
   Variable variable;
   variable.hash = tables.variables[unit.variable].hash + 1 + value.result;
   variable.name = tables.variables[unit.variable].name + " (copy)";
@@ -452,7 +469,7 @@ void Model::addCopy(ValueModel &value) {
     }
   }
   auto [known, isNew] =
-      copyVariables.try_emplace(key, int(tables.variables.size()));
+      copyVariables.try_emplace(copyKey(value), int(tables.variables.size()));
   value.variable = known->second;
   if (isNew)
     tables.variables.push_back(std::move(variable));

@@ -23,6 +23,7 @@
 #ifndef MTP_COMPILER_PLAN_MODEL_H
 #define MTP_COMPILER_PLAN_MODEL_H
 
+#include "compiler/plan/DualBound.h"
 #include "compiler/plan/Plan.h"
 #include "compiler/plan/Solver.h"
 
@@ -59,26 +60,32 @@ public:
 
   /// Strategies of the op that has most.
   int mostStrategies() const;
-  /// A lower bound of the model, over the same variables without copies: a
-  /// value with k uses charges each the k-th part of its conversion. Call
-  /// before build(), which it leaves as it was.
-  ///
-  ///   path(p, c) + sum_i min(path(p, r_i), path(c, r_i))
-  ///     >= max_i way(p, r_i) >= sum_i way(p, r_i) / k
-  ///
-  /// with way the cheaper of the path and those over a copy.
-  Problem relaxation();
-  /// Keeps the strategies that cost at most `limit` by the relaxation's
-  /// min-marginals.
+  /// The model with copies that are no variables.
+  struct Stars {
+    StarProblem problem;
+    std::vector<int> values;               ///< by star, or -1
+    std::vector<std::vector<int>> columns; ///< by star: layout ids
+  };
+  /// `exact`, or a bound of it (Conversions::leastCosts). Nothing if that takes
+  /// more entries. Call before build().
+  std::optional<Stars> stars(bool exact, int64_t mostEntries);
+  /// Cost of an assignment where copies are layouts that its ops ask for.
+  Time priceOf(const StarProblem &problem, const std::vector<int> &assignment);
+  /// Forgets illegal strategies; returns the same assignment among those that
+  /// are left. Call before build().
+  std::vector<int> dropIllegal(std::vector<int> assignment);
+  /// Keeps the strategies with a min-marginal of at most `limit`.
   void keepBelow(const std::vector<std::vector<Time>> &marginals, Time limit);
+  /// The same for copies: these, and all that legal strategies ask for.
+  void keepCopies(const Stars &stars,
+                  const std::vector<std::vector<Time>> &marginals, Time limit);
   /// Keeps one strategy of each variable.
   void keepOnly(llvm::ArrayRef<int> assignment);
   /// All variables, operands before the ops that read them; equal places by
   /// structure. Call before build().
   std::vector<int> sequence() const;
-  /// Entries of the tables that build() would make of what is legal now, or of
-  /// the relaxation's.
-  int64_t tableEntries(bool withCopies) const;
+  /// Entries of the tables that build() would make of what is legal now.
+  int64_t tableEntries() const;
   /// Adds the tables. Call once, after the restrictions.
   void build();
   const Problem &problem() const { return tables; }
@@ -108,6 +115,7 @@ public:
 
 private:
   class ByteTables;
+  class StarTables;
   /// An op, parameter or input, or several of one structure.
   struct Unit {
     int variable = -1;
@@ -139,8 +147,10 @@ private:
     struct State {
       int produced, copy; ///< indices; copy -1: none
     };
-    std::vector<int> produced, copies; ///< layout ids
-    std::vector<int> producedOf;       ///< by strategy of the unit
+    /// Layout ids. Copies are those that legal strategies ask for, and what is
+    /// here before build().
+    std::vector<int> produced, copies;
+    std::vector<int> producedOf; ///< by strategy of the unit
     std::vector<State> states;
   };
 
@@ -150,6 +160,7 @@ private:
   Time outputCost(const ValueModel &value, int from);
   void addUnits();
   void addValues();
+  void findProduced(ValueModel &value);
   void findWeights();
   uint64_t structureOf(mlir::Operation *op);
   uint64_t colorOf(mlir::Operation *op);
@@ -160,11 +171,8 @@ private:
   void addSequencePenalties(mlir::Operation *op, const Unit &unit);
   bool addSource(const ValueModel &value);
   void addSingleUse(ValueModel &value);
+  std::vector<int> copyKey(const ValueModel &value) const;
   void addCopy(ValueModel &value);
-  struct Required;
-  Required requiredBy(const Use &use) const;
-  std::vector<Time> waysOf(const ValueModel &value, llvm::ArrayRef<int> copies,
-                           llvm::ArrayRef<int> required);
   void collectPairs();
   void addPair(int a, int b, llvm::function_ref<Time(int, int)> cost);
   void addUnary(int variable, int strategy, Time cost);

@@ -24,8 +24,10 @@ struct BoundedTest : PlanTest {
   }
 };
 
+constexpr int64_t manyEntries = int64_t(1) << 24;
+
 /// Sequences of 12 are padded on 8 ranks, so ways over copies count, too.
-TEST_F(BoundedTest, TheRelaxationIsABoundForEveryStrategy) {
+TEST_F(BoundedTest, StarsAreABoundForEveryStrategy) {
   for (GptOptions options :
        {GptOptions{.layers = 2}, GptOptions{.layers = 1, .keyHeads = 2},
         GptOptions{.layers = 2, .sequence = 5}}) {
@@ -33,20 +35,81 @@ TEST_F(BoundedTest, TheRelaxationIsABoundForEveryStrategy) {
     for (auto axes : std::vector<std::vector<std::pair<std::string, int64_t>>>{
              {{"tp", 8}}, {{"tp", 3}}, {{"tp", 4}}})
       withModel(axes, [&](Model model, const Space &) {
-        Solver relaxed(model.relaxation());
-        ASSERT_TRUE(relaxed.solve());
-        auto bounds = relaxed.minMarginals();
-        model.build();
-        Solver exact(model.problem());
-        ASSERT_TRUE(exact.solve());
-        EXPECT_LE(relaxed.optimum(), exact.optimum());
-        EXPECT_GT(relaxed.optimum(), exact.optimum() / 2);
+        auto exactStars = model.stars(/*exact=*/true, manyEntries);
+        auto spread = model.stars(/*exact=*/false, manyEntries);
+        ASSERT_TRUE(exactStars && spread);
+        const std::vector<int> order = model.sequence();
+        Model built = model;
+        built.build();
+        Solver exact(built.problem());
+        auto optimal = exact.solve();
+        ASSERT_TRUE(optimal);
         auto marginals = exact.minMarginals();
-        for (size_t v = 0; v < bounds.size(); ++v)
-          for (size_t x = 0; x < bounds[v].size(); ++x)
-            EXPECT_LE(bounds[v][x], marginals[v][x]);
+        for (bool isExact : {true, false}) {
+          const StarProblem &stars =
+              isExact ? exactStars->problem : spread->problem;
+          DualBound dual =
+              dualBound(stars, order, [&](const std::vector<int> &chosen) {
+                return model.priceOf(stars, chosen);
+              });
+          EXPECT_LE(dual.bound, exact.optimum());
+          EXPECT_GT(dual.bound, exact.optimum() / 4 * 3);
+          EXPECT_GE(dual.cost, exact.optimum());
+          for (size_t v = 0; v < order.size(); ++v)
+            for (size_t x = 0; x < dual.marginals[v].size(); ++x)
+              if (marginals[v][x] <= dual.cost)
+                EXPECT_LE(dual.marginals[v][x], marginals[v][x]);
+        }
+        // The choices of the ops, without the copies.
+        optimal->resize(order.size());
+        EXPECT_EQ(model.priceOf(exactStars->problem, *optimal),
+                  exact.optimum());
+        EXPECT_LE(costOf(exactStars->problem, *optimal), exact.optimum());
+        EXPECT_LE(costOf(spread->problem, *optimal),
+                  costOf(exactStars->problem, *optimal));
       });
   }
+}
+
+TEST_F(BoundedTest, TablesOfStarsHaveALimit) {
+  parse(gpt({.layers = 1}));
+  withModel({{"tp", 4}}, [&](Model model, const Space &) {
+    EXPECT_FALSE(model.stars(/*exact=*/false, 10));
+    EXPECT_TRUE(model.stars(/*exact=*/false, manyEntries));
+  });
+}
+
+/// What is left of a model is a model: of equal cost, if the optimum is kept.
+TEST_F(BoundedTest, IllegalStrategiesAreForgotten) {
+  parse(gpt({.layers = 2}));
+  withModel({{"dp", 2}, {"tp", 2}}, [&](Model model, const Space &) {
+    Model built = model;
+    built.build();
+    Solver exact(built.problem());
+    auto optimal = exact.solve();
+    ASSERT_TRUE(optimal);
+    auto marginals = exact.minMarginals();
+    std::vector<int> ops = *optimal;
+    ops.resize(model.sequence().size());
+    marginals.resize(ops.size());
+    model.keepBelow(marginals, exact.optimum() + exact.optimum() / 8);
+    auto count = [&] {
+      size_t strategies = 0;
+      for (const Variable &variable : model.problem().variables)
+        strategies += variable.unary.size();
+      return strategies;
+    };
+    size_t before = count();
+    std::vector<int> kept = model.dropIllegal(ops);
+    EXPECT_LT(count(), before / 2);
+    auto stars = model.stars(/*exact=*/true, manyEntries);
+    ASSERT_TRUE(stars);
+    EXPECT_EQ(model.priceOf(stars->problem, kept), exact.optimum());
+    model.build();
+    Solver again(model.problem());
+    ASSERT_TRUE(again.solve());
+    EXPECT_EQ(again.optimum(), exact.optimum());
+  });
 }
 
 TEST_F(BoundedTest, FindsTheOptimumOfTheWholeModel) {
@@ -58,7 +121,8 @@ TEST_F(BoundedTest, FindsTheOptimumOfTheWholeModel) {
       withModel(axes, [&](Model model, const Space &) {
         SolverOptions limits;
         limits.prune = true;
-        auto bounded = solveBounded(model, limits);
+        Model narrowed = model;
+        auto bounded = solveBounded(narrowed, limits);
         ASSERT_TRUE(bounded && bounded->model);
         EXPECT_EQ(bounded->bound, bounded->cost);
         EXPECT_EQ(costOf(bounded->model->problem(), bounded->assignment),

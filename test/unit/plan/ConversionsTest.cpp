@@ -137,6 +137,32 @@ TEST(Conversions, ObeyTheTriangleInequalityWithoutPadding) {
     }
 }
 
+TEST(Conversions, LeastCostsAreBoundsOfAllCosts) {
+  std::mt19937_64 random(8);
+  Time allLeast = 0, allCosts = 0;
+  for (const MeshShape &mesh : meshes)
+    for (const TensorInfo &tensor : {even, uneven, integers}) {
+      Conversions conversions(mesh, machineOf(mesh));
+      std::vector<Layout> layouts;
+      std::vector<const Layout *> all;
+      for (int i = 0; i < 20; ++i)
+        layouts.push_back(randomLayout(random, tensor, mesh));
+      for (const Layout &layout : layouts)
+        all.push_back(&layout);
+      std::vector<Time> least = conversions.leastCosts(tensor, all, all);
+      ASSERT_EQ(least.size(), layouts.size() * layouts.size());
+      for (size_t i = 0; i < least.size(); ++i) {
+        const Layout &from = layouts[i / layouts.size()],
+                     &to = layouts[i % layouts.size()];
+        Time cost = conversions.cost(tensor, from, to);
+        EXPECT_LE(least[i], cost);
+        allLeast += least[i];
+        allCosts += cost;
+      }
+    }
+  EXPECT_GT(double(allLeast), 0.9 * double(allCosts));
+}
+
 TEST(Conversions, CostAsMuchAsTheirConjugates) {
   std::mt19937_64 random(6);
   for (const MeshShape &mesh : meshes)
