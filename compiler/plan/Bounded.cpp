@@ -89,7 +89,7 @@ public:
 
   std::optional<BoundedSolution> run() {
     const std::vector<int> order = model.sequence();
-    auto spread = model.stars(/*exact=*/false, mostEntries);
+    auto spread = model.stars(/*exact=*/false, mostStarEntries);
     if (!spread)
       return std::nullopt;
     DualBound dual =
@@ -103,7 +103,7 @@ public:
     model.keepBelow(dual.marginals, known);
     model.keepCopies(*spread, dual.copies, known);
     std::vector<int> assignment = model.dropIllegal(dual.assignment);
-    if (auto exact = model.stars(/*exact=*/true, mostEntries / 4)) {
+    if (auto exact = model.stars(/*exact=*/true, mostStarEntries / 16)) {
       dual = dualBound(exact->problem, order);
       // What was dropped costs more than what is known.
       best.bound = std::max(best.bound, std::min(dual.bound, known));
@@ -165,6 +165,7 @@ private:
   }
 
   static constexpr int64_t mostEntries = int64_t(1) << 23;
+  static constexpr int64_t mostStarEntries = int64_t(1) << 25;
   Model &model;
   const SolverOptions &limits;
   BoundedSolution best;

@@ -92,17 +92,18 @@ public:
       if (failed(bounded) || *bounded || !mustFind)
         return bounded;
     }
-    std::optional<Model> unbuilt;
-    if (!isJoint && !options.budget && freedom != Freedom::Roles)
-      unbuilt.emplace(model);
     model.build();
     Problem problem = model.problem();
     if (options.budget)
       return runWithin(model, problem, limits, mustFind);
     Solver solver(problem, limits);
     auto assignment = solver.solve();
-    if (!assignment && unbuilt && solver.error().kind == SolverError::TooWide) {
-      auto bounded = runBounded(space, std::move(*unbuilt), limits, freedom);
+    if (!assignment && !isJoint &&
+        solver.error().kind == SolverError::TooWide) {
+      Model unbuilt(function, space, conversions, options.objective);
+      for (const Pin &pin : pins.layouts) // they were kept before
+        (void)restrictTo(unbuilt, pin, mesh, /*quiet=*/true);
+      auto bounded = runBounded(space, std::move(unbuilt), limits, freedom);
       if (failed(bounded) || *bounded)
         return bounded;
     }

@@ -181,7 +181,7 @@ private:
                std::optional<Transfer> backward, Layout result);
   ConversionStep stepOf(int node, int to, const EdgeOp &op) const;
   SmallVector<int, 4> targetsOf(const Layout &to);
-  std::vector<Time> costsFrom(int source);
+  const std::vector<Time> &costsFrom(int source);
   Search &settle(int from, int to);
   int endOf(int source, const Layout &to);
 
@@ -192,6 +192,7 @@ private:
   std::vector<Node> nodes;
   std::unordered_multimap<size_t, int> byHash;
   std::unordered_map<int, Search> searches;
+  std::unordered_map<int, std::vector<Time>> reached; ///< by source
   std::map<std::pair<int, int>, ConversionPath> paths;
 };
 
@@ -446,8 +447,12 @@ Time ConversionGraph::cost(const Layout &from, const Layout &to) {
 }
 
 /// Of the cheapest ways to all nodes that can be reached.
-std::vector<Time> ConversionGraph::costsFrom(int source) {
-  std::vector<Time> least(nodes.size(), kIllegal);
+const std::vector<Time> &ConversionGraph::costsFrom(int source) {
+  auto [it, isNew] = reached.try_emplace(source);
+  std::vector<Time> &least = it->second;
+  if (!isNew)
+    return least;
+  least.resize(nodes.size(), kIllegal);
   using Reached = std::pair<Time, int>;
   std::priority_queue<Reached, std::vector<Reached>, std::greater<Reached>>
       queue;
@@ -479,11 +484,12 @@ std::vector<Time> ConversionGraph::costs(ArrayRef<const Layout *> from,
   std::vector<Time> result;
   result.reserve(from.size() * to.size());
   for (const Layout *layout : from) {
-    std::vector<Time> least = costsFrom(nodeOf(*layout));
+    const std::vector<Time> &least = costsFrom(nodeOf(*layout));
     for (const SmallVector<int, 4> &ends : targets) {
       Time cost = kIllegal;
       for (int end : ends)
-        cost = std::min(cost, least[end]);
+        if (size_t(end) < least.size()) // else it was not reached
+          cost = std::min(cost, least[end]);
       result.push_back(cost);
     }
   }
