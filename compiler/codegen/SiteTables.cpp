@@ -125,7 +125,7 @@ static FailureOr<std::vector<int>> partialAxes(spmd::ParameterOp op,
 }
 
 FailureOr<int64_t> SiteTables::add(spmd::ParameterOp op) {
-  auto initializer = SymbolTable::lookupNearestSymbolFrom<InitializerOp>(
+  auto initializer = symbols.lookupNearestSymbolFrom<InitializerOp>(
       op, op.getSourceAttr());
   auto layout = tensorLayoutOf(op, cast<RankedTensorType>(op.getGlobalType()),
                                op.getLayout(), mesh);

@@ -7,6 +7,8 @@
 #include "dialects/spmd/SpmdDialect.h"
 #include "runtime/artifact/Artifact.h"
 
+#include "mlir/IR/SymbolTable.h"
+
 #include <map>
 
 namespace mtp {
@@ -40,6 +42,7 @@ private:
 
   Artifact &artifact;
   MeshShape mesh;
+  mlir::SymbolTableCollection symbols; ///< the module gains none meanwhile
   int64_t wholeSite = -1;                       ///< of the parts that follow
   std::map<std::string, spmd::StoreOp> updates; ///< by initializer, some store
   std::map<std::string, int64_t> parameterIndex, rankValueIndex, libraryIndex,

@@ -134,6 +134,7 @@ std::optional<Elimination> eliminate(const Problem &problem,
     }
   }
 
+  tree.entries = allEntries;
   tree.buckets.emplace_back();
   for (int rank = 0; rank < count; ++rank) {
     Elimination::Bucket &bucket = tree.buckets[rank];

@@ -37,6 +37,7 @@ struct Elimination {
   std::vector<int> rankOf;     ///< by variable
   int width = 0;               ///< largest number of neighbours
   int64_t largestTable = 0;    ///< entries over a variable and its neighbours
+  int64_t entries = 0;         ///< of all these tables
 };
 
 /// Min-fill order; nothing, and `error` that names the variables, where tables

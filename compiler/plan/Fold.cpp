@@ -301,6 +301,8 @@ std::vector<int> Messages::assignment() const {
 ///   down(child) = min of joint over what the child doesn't see, less the
 ///                 child's own message
 void Messages::sendDown() {
+  if (!downOf.empty())
+    return;
   size_t count = problem.tree.buckets.size();
   downOf.assign(count, -1);
   downOffset.assign(count, 0);

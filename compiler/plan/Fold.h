@@ -81,7 +81,7 @@ public:
   int deadEnd() const { return dead; }
   /// First strategies of least cost, from the last variable to the first.
   std::vector<int> assignment() const;
-  /// Needed before down().
+  /// Needed before down(); once is enough.
   void sendDown();
 
   Time up(int bucket, size_t position) const {

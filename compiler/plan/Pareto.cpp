@@ -4,27 +4,7 @@
 
 namespace mtp::plan {
 
-ByteCount bytesOf(const Problem &problem, const MemoryModel &memory,
-                  const std::vector<int> &assignment) {
-  ByteCount count;
-  auto addEntry = [&](const Footprint &footprint, size_t entry) {
-    if (!footprint.bytes.empty())
-      count.additive += footprint.bytes[entry];
-    if (!footprint.transient.empty())
-      count.transient = std::max(count.transient, footprint.transient[entry]);
-  };
-  for (size_t v = 0; v < memory.variables.size(); ++v)
-    addEntry(memory.variables[v], size_t(assignment[v]));
-  for (size_t i = 0; i < memory.pairs.size(); ++i) {
-    const Pair &pair = problem.pairs[i];
-    size_t columns = problem.variables[pair.b].unary.size();
-    addEntry(memory.pairs[i],
-             size_t(assignment[pair.a]) * columns + size_t(assignment[pair.b]));
-  }
-  return count;
-}
-
-/// The two searches share the tree and the numbered tables.
+/// What was found and proven for one budget is kept for the next.
 class ParetoSolver::Search {
 public:
   Search(Problem given, MemoryModel bytes, int64_t budget,
@@ -32,9 +12,11 @@ public:
       : problem(std::move(given)), memory(std::move(bytes)), budget(budget),
         options(options) {}
 
+  void setBudget(int64_t bytes) { budget = bytes; }
   ParetoResult solve();
   ParetoResult least();
   SolverError failure;
+  int64_t work = 0;
 
 private:
   struct Point {
@@ -42,17 +24,49 @@ private:
     Time cost = kIllegal;
     ByteCount bytes;
   };
+  /// Messages that allow so many transient bytes.
+  struct Capped {
+    int64_t cap = -1;
+    std::unique_ptr<Messages> messages;
+  };
+  /// What a label is dropped by.
+  struct Bounds {
+    Messages &costs, &charged, &bytes;
+    int64_t cap;
+    int64_t room; ///< most additive bytes
+  };
+  /// The strategies that a limit leaves.
+  struct Part {
+    Problem problem;
+    MemoryModel memory;
+    std::vector<std::vector<int>> kept; ///< by variable
+    std::unique_ptr<FoldedProblem> folded;
+  };
 
   bool prepare();
   bool checkMemory();
-  Point pointOf(const Messages &messages) const;
-  /// Of cost + multiplier x bytes. Strategies with more transient bytes than
-  /// `cap` are illegal.
-  Weights charge(Multiplier multiplier, int64_t cap) const;
-  Weights bytesOnly(int64_t cap) const;
-  void ascend(int64_t cap, const Point &cheapest, const Point &smallest);
-  void offer(const Point &point);
+  bool findEnds();
+  void collectTransients();
+  Point pointOf(std::vector<int> assignment) const;
+  Point pointOf(const Messages &messages) const {
+    return pointOf(messages.assignment());
+  }
+  std::unique_ptr<Messages> send(Weights weights);
+  Messages &costsWithin(int64_t cap);
+  Messages &bytesWithin(int64_t cap);
+  const Point &smallest();
+  void note(Point point);
+  std::pair<Point, Point> edgeOver(int64_t room, int64_t cap) const;
+  void ascend(int64_t room, int64_t cap);
+  std::vector<std::vector<Time>> marginalsOf(Messages &messages);
+  bool leaveOut(const Bounds &bounds, Time limit, Part &part) const;
+  LabelSearch::Outcome listPart(const Bounds &bounds, Time limit,
+                                size_t widest);
+  LabelSearch::Outcome list(LabelSearch &labels, Time limit, size_t widest,
+                            const std::vector<std::vector<int>> *kept);
+  ParetoResult::Status listAll(const Bounds &bounds);
   ParetoResult resultOf(const Point &point, ParetoResult::Status status) const;
+  ParetoResult finish(ParetoResult::Status status);
 
   Problem problem;
   MemoryModel memory;
@@ -60,12 +74,25 @@ private:
   ParetoOptions options;
   std::vector<std::vector<int>> original;
   std::unique_ptr<FoldedProblem> folded;
+  bool isWide = false;             ///< too large for lists
   std::vector<int64_t> transients; ///< that occur, increasing
   int64_t floorTransient = 0;      ///< no assignment has less
   Multiplier largest;              ///< no sum of charges overflows
-  Time bound = 0;                  ///< no assignment that fits costs less
-  Multiplier best;                 ///< whose bound that is
-  Point known;                     ///< cheapest that fits, so far
+  Capped costs, bytes;
+  std::optional<Point> cheapest, fewest; ///< whatever the budget
+  int64_t fewestAdditive = 0;            ///< no assignment has less
+
+  std::vector<Point> found; ///< different ones
+  Time nearest = 0; ///< least distance of a plan of any budget to its dual
+  std::vector<std::pair<int64_t, Time>> proofs; ///< budgets and their bounds
+  /// Of the budget that is asked for:
+  Time bound = 0;  ///< no assignment that fits costs less
+  Multiplier best; ///< whose bound that is
+  Point known;     ///< cheapest that fits, so far
+  /// Of the three bounds, if the tables are wide: by variable and strategy.
+  std::vector<std::vector<Time>> leastCosts, leastCharged, leastBytes;
+  int64_t labels = 0;
+  int passes = 0;
 };
 
 bool ParetoSolver::Search::checkMemory() {
@@ -126,9 +153,15 @@ bool ParetoSolver::Search::prepare() {
   auto tree = eliminate(problem, options.tables, failure);
   if (!tree)
     return false;
+  isWide = tree->largestTable > options.listTable ||
+           tree->entries > options.listWork;
   folded = std::make_unique<FoldedProblem>(problem, memory, std::move(*tree));
+  collectTransients();
+  return true;
+}
 
-  // An assignment has an entry of every table.
+/// An assignment has an entry of every table.
+void ParetoSolver::Search::collectTransients() {
   transients.push_back(0);
   auto collect = [&](const FoldedProblem::Table &table) {
     const std::vector<int64_t> &list = table.footprint.transient;
@@ -148,7 +181,6 @@ bool ParetoSolver::Search::prepare() {
   transients.erase(
       transients.begin(),
       std::lower_bound(transients.begin(), transients.end(), floorTransient));
-  return true;
 }
 
 template <typename Cost>
@@ -171,22 +203,25 @@ static Weights weigh(const FoldedProblem &folded, int64_t cap, Cost cost) {
   return weights;
 }
 
-Weights ParetoSolver::Search::charge(Multiplier multiplier, int64_t cap) const {
-  return weigh(*folded, cap, [&](Time cost, int64_t bytes) {
+/// Of cost + multiplier x bytes. Strategies with more transient bytes than
+/// `cap` are illegal.
+static Weights charge(const FoldedProblem &folded, Multiplier multiplier,
+                      int64_t cap) {
+  return weigh(folded, cap, [&](Time cost, int64_t bytes) {
     return add(cost, multiplier.of(bytes));
   });
 }
 
-Weights ParetoSolver::Search::bytesOnly(int64_t cap) const {
-  return weigh(*folded, cap, [](Time, int64_t bytes) { return bytes; });
+static Weights bytesOnly(const FoldedProblem &folded, int64_t cap) {
+  return weigh(folded, cap, [](Time, int64_t bytes) { return bytes; });
 }
 
 ParetoSolver::Search::Point
-ParetoSolver::Search::pointOf(const Messages &messages) const {
+ParetoSolver::Search::pointOf(std::vector<int> assignment) const {
   Point point;
-  point.assignment = messages.assignment();
-  point.cost = costOf(problem, point.assignment);
-  point.bytes = bytesOf(problem, memory, point.assignment);
+  point.cost = costOf(problem, assignment);
+  point.bytes = bytesOf(problem, memory, assignment);
+  point.assignment = std::move(assignment);
   return point;
 }
 
@@ -201,19 +236,61 @@ ParetoResult ParetoSolver::Search::resultOf(const Point &point,
   return result;
 }
 
-void ParetoSolver::Search::offer(const Point &point) {
+/// Remembers what was found.
+void ParetoSolver::Search::note(Point point) {
+  auto same = [&](const Point &other) {
+    return other.cost == point.cost &&
+           other.bytes.additive == point.bytes.additive &&
+           other.bytes.transient == point.bytes.transient;
+  };
   if (point.bytes.total() <= budget &&
       (point.cost < known.cost ||
        (point.cost == known.cost && point.bytes.total() < known.bytes.total())))
     known = point;
+  if (std::none_of(found.begin(), found.end(), same))
+    found.push_back(std::move(point));
+}
+
+std::unique_ptr<Messages> ParetoSolver::Search::send(Weights weights) {
+  work += folded->tree.entries;
+  return std::make_unique<Messages>(*folded, std::move(weights));
+}
+
+Messages &ParetoSolver::Search::costsWithin(int64_t cap) {
+  if (costs.cap != cap)
+    costs = {cap, send(charge(*folded, {}, cap))};
+  return *costs.messages;
+}
+
+Messages &ParetoSolver::Search::bytesWithin(int64_t cap) {
+  if (bytes.cap != cap)
+    bytes = {cap, send(bytesOnly(*folded, cap))};
+  return *bytes.messages;
+}
+
+/// The cheapest assignment, and the fewest additive bytes of any. False if
+/// there is none.
+bool ParetoSolver::Search::findEnds() {
+  if (cheapest)
+    return true;
+  if (!prepare())
+    return false;
+  Messages &free = costsWithin(transients.back());
+  if (free.deadEnd() >= 0) {
+    failure = infeasible(problem, folded->tree, free.deadEnd());
+    return false;
+  }
+  cheapest = pointOf(free);
+  fewestAdditive = bytesWithin(transients.back()).optimum();
+  return true;
 }
 
 /// Additive bytes fall as more transient bytes are allowed, so an interval
 /// (low, high) of allowed transients needs at least additive(high) + low. The
 /// interval with the least such bound is halved until it is one value.
-ParetoResult ParetoSolver::Search::least() {
-  if (!prepare())
-    return {};
+const ParetoSolver::Search::Point &ParetoSolver::Search::smallest() {
+  if (fewest)
+    return *fewest;
   struct Interval {
     int64_t bound;
     size_t low, high; ///< into transients
@@ -221,47 +298,66 @@ ParetoResult ParetoSolver::Search::least() {
       return std::tie(bound, low) < std::tie(other.bound, other.low);
     }
   };
-  Point smallest;
   std::set<Interval> open;
   auto push = [&](size_t low, size_t high) {
-    Messages messages(*folded, bytesOnly(transients[high]));
-    if (messages.deadEnd() >= 0) {
-      if (high + 1 == transients.size())
-        failure = infeasible(problem, folded->tree, messages.deadEnd());
+    const Messages &messages = bytesWithin(transients[high]);
+    if (messages.deadEnd() >= 0)
       return;
-    }
     Point point = pointOf(messages);
-    if (smallest.assignment.empty() ||
-        point.bytes.total() < smallest.bytes.total())
-      smallest = point;
+    if (!fewest || point.bytes.total() < fewest->bytes.total())
+      fewest = std::move(point);
     open.insert({messages.optimum() + transients[low], low, high});
   };
   push(0, transients.size() - 1);
-  bool any = !open.empty();
   while (!open.empty()) {
     Interval interval = *open.begin();
     open.erase(open.begin());
-    if (interval.bound >= smallest.bytes.total() ||
+    if (interval.bound >= fewest->bytes.total() ||
         interval.low == interval.high)
       continue;
     size_t middle = (interval.low + interval.high) / 2;
     push(interval.low, middle);
     push(middle + 1, interval.high);
   }
-  if (!any)
+  return *fewest;
+}
+
+ParetoResult ParetoSolver::Search::least() {
+  if (!findEnds())
     return {};
-  ParetoResult result = resultOf(smallest, ParetoResult::Optimal);
-  result.bound = 0;
-  return result;
+  return resultOf(smallest(), ParetoResult::Optimal);
+}
+
+/// Of the plans found with at most `cap` transient bytes, one with more
+/// additive bytes than `room` and one with at most as many, so that the line
+/// between them is lowest there: an edge of their hull.
+std::pair<ParetoSolver::Search::Point, ParetoSolver::Search::Point>
+ParetoSolver::Search::edgeOver(int64_t room, int64_t cap) const {
+  const Point *above = nullptr, *below = nullptr;
+  double lowest = 0;
+  for (const Point &a : found)
+    for (const Point &b : found) {
+      if (a.bytes.additive <= room || b.bytes.additive > room ||
+          a.bytes.transient > cap || b.bytes.transient > cap)
+        continue;
+      double share = double(room - b.bytes.additive) /
+                     double(a.bytes.additive - b.bytes.additive);
+      double cost = double(b.cost) + share * double(a.cost - b.cost);
+      if (above && cost >= lowest)
+        continue;
+      above = &a;
+      below = &b;
+      lowest = cost;
+    }
+  return above ? std::pair(*above, *below) : std::pair<Point, Point>();
 }
 
 /// The Lagrangian dual by secants: the multiplier at which the cheapest plan
 /// found and the smallest one cost the same; either becomes the plan that is
 /// least there.
-void ParetoSolver::Search::ascend(int64_t cap, const Point &cheapest,
-                                  const Point &smallest) {
-  const int64_t room = budget - floorTransient;
-  Point above = cheapest, below = smallest; // more bytes than room, fewer
+void ParetoSolver::Search::ascend(int64_t room, int64_t cap) {
+  auto [above, below] = edgeOver(room, cap);
+  Time highest = costsWithin(cap).optimum(); // without a charge
   std::set<int64_t> tried;
   constexpr int mostSteps = 64;
   for (int step = 0; step < mostSteps; ++step) {
@@ -272,120 +368,203 @@ void ParetoSolver::Search::ascend(int64_t cap, const Point &cheapest,
     multiplier = std::min(std::max(multiplier, Multiplier{1}), largest);
     if (!tried.insert(multiplier.parts).second)
       return;
-    Messages messages(*folded, charge(multiplier, cap));
-    if (messages.optimum() >= kIllegal)
+    auto messages = send(charge(*folded, multiplier, cap));
+    if (messages->optimum() >= kIllegal)
       return;
-    Time dual = messages.optimum() - multiplier.of(room);
-    if (dual > bound) {
-      bound = dual;
+    Time dual = messages->optimum() - multiplier.of(room);
+    if (dual > highest) {
+      highest = dual;
       best = multiplier;
     }
-    Point point = pointOf(messages);
-    offer(point);
+    bound = std::max(bound, dual);
+    Point point = pointOf(*messages);
+    note(point);
     (point.bytes.additive > room ? above : below) = std::move(point);
   }
 }
 
-ParetoResult ParetoSolver::Search::solve() {
-  if (!prepare())
-    return {};
-  Messages free(*folded, charge({}, INT64_MAX));
-  if (free.deadEnd() >= 0) {
-    failure = infeasible(problem, folded->tree, free.deadEnd());
-    return {};
+/// The least of every strategy, by variable.
+std::vector<std::vector<Time>>
+ParetoSolver::Search::marginalsOf(Messages &messages) {
+  messages.sendDown();
+  work += 2 * folded->tree.entries;
+  std::vector<std::vector<Time>> marginals(problem.variables.size());
+  std::map<std::pair<int, int>, std::vector<Time>> known; // equal buckets
+  for (int bucket = 0; bucket < folded->root(); ++bucket) {
+    std::vector<Time> &mine =
+        known[{messages.kindOf(bucket), messages.restOf(bucket)}];
+    if (mine.empty())
+      mine = messages.marginal(bucket);
+    marginals[folded->tree.buckets[bucket].variable] = mine;
   }
-  Point cheapest = pointOf(free);
-  known = {};
-  bound = cheapest.cost;
-  best = {};
-  auto finish = [&](ParetoResult::Status status) {
-    ParetoResult result = resultOf(known, status);
-    result.bound = status == ParetoResult::Optimal ? known.cost : bound;
-    result.multiplier = best.parts;
-    result.unconstrained = cheapest.cost;
-    return result;
-  };
-  offer(cheapest);
-  if (!known.assignment.empty())
-    return finish(ParetoResult::Optimal);
+  return marginals;
+}
 
-  ParetoResult smallest = least();
-  if (smallest.bytes.total() > budget) {
-    smallest.status = ParetoResult::Infeasible;
-    smallest.unconstrained = cheapest.cost;
-    return smallest;
+/// Leaves out the strategies that no assignment has that fits and costs less
+/// than `limit`. False if nothing is left.
+bool ParetoSolver::Search::leaveOut(const Bounds &bounds, Time limit,
+                                    Part &part) const {
+  part.problem = problem;
+  part.memory = memory;
+  const Time mostCharged = limit - 1 + best.of(bounds.room);
+  for (size_t v = 0; v < problem.variables.size(); ++v) {
+    std::vector<Time> &unary = part.problem.variables[v].unary;
+    bool any = false;
+    for (size_t x = 0; x < unary.size(); ++x) {
+      bool isLeft = leastCosts[v][x] < limit &&
+                    leastCharged[v][x] <= mostCharged &&
+                    leastBytes[v][x] <= bounds.room;
+      any |= isLeft;
+      if (!isLeft)
+        unary[x] = kIllegal;
+    }
+    if (!any)
+      return false;
   }
-  // No plan has less additive bytes than that, so none may have more than the
-  // rest of the budget as transient ones.
-  Messages fewest(*folded, bytesOnly(INT64_MAX));
-  const int64_t cap = budget - fewest.optimum();
-  Messages allowed(*folded, bytesOnly(cap));
-  Messages capped(*folded, charge({}, cap));
-  Point cheap = pointOf(capped), small = pointOf(allowed);
-  bound = cheap.cost;
-  for (size_t v = 0; v < original.size(); ++v)
-    for (size_t x = 0; x < original[v].size(); ++x)
-      if (original[v][x] == smallest.assignment[v])
-        smallest.assignment[v] = int(x);
-  offer({smallest.assignment, smallest.cost, smallest.bytes});
-  offer(small);
-  offer(cheap);
-  // The largest multiplier finds a cheap plan among the small ones.
-  if (Messages dear(*folded, charge(largest, cap)); dear.optimum() < kIllegal) {
-    Point point = pointOf(dear);
-    offer(point);
-    if (point.bytes.additive <= budget - floorTransient)
-      small = std::move(point);
-  }
-  if (cheap.bytes.additive > budget - floorTransient)
-    ascend(cap, cheap, small);
+  if (options.tables.prune)
+    removeDominated(part.problem, part.memory);
+  part.kept = dropIllegal(part.problem, part.memory);
+  return true;
+}
 
-  Messages charged(*folded, charge(best, cap));
-  LabelSearch labels(*folded, budget, floorTransient, options.labelLimit);
-  labels.addBound(capped, {});
-  labels.addBound(charged, best);
-  labels.addBytes(allowed);
-  int64_t most = 0;
-  int passes = 0;
+LabelSearch::Outcome
+ParetoSolver::Search::list(LabelSearch &search, Time limit, size_t widest,
+                           const std::vector<std::vector<int>> *kept) {
+  LabelSearch::Outcome outcome = search.run(limit, widest);
+  labels = std::max(labels, search.count());
+  work += search.sums();
+  if (outcome == LabelSearch::Found) {
+    std::vector<int> assignment = search.assignment();
+    for (size_t v = 0; kept && v < assignment.size(); ++v)
+      assignment[v] = (*kept)[v][assignment[v]];
+    note(pointOf(std::move(assignment)));
+  }
+  return outcome;
+}
+
+LabelSearch::Outcome ParetoSolver::Search::listPart(const Bounds &bounds,
+                                                    Time limit, size_t widest) {
+  Part part;
+  if (!leaveOut(bounds, limit, part))
+    return LabelSearch::Nothing;
+  SolverOptions narrow = options.tables;
+  narrow.tableLimit = options.listTable;
+  narrow.workLimit = options.listWork;
+  SolverError tooWide;
+  auto tree = eliminate(part.problem, narrow, tooWide);
+  if (!tree)
+    return LabelSearch::TooMany;
+  FoldedProblem tables(part.problem, part.memory, std::move(*tree));
+  Messages costs(tables, charge(tables, {}, bounds.cap)),
+      charged(tables, charge(tables, best, bounds.cap)),
+      bytes(tables, bytesOnly(tables, bounds.cap));
+  if (costs.deadEnd() >= 0)
+    return LabelSearch::Nothing;
+  LabelSearch search(tables, budget, floorTransient, options.labelLimit);
+  search.addBound(costs, {});
+  search.addBound(charged, best);
+  search.addBytes(bytes);
+  return list(search, limit, widest, &part.kept);
+}
+
+ParetoResult::Status ParetoSolver::Search::listAll(const Bounds &bounds) {
   const Time dual = bound;
+  LabelSearch search(*folded, budget, floorTransient, options.labelLimit);
+  if (isWide) {
+    leastCosts = marginalsOf(bounds.costs);
+    leastCharged = marginalsOf(bounds.charged);
+    leastBytes = marginalsOf(bounds.bytes);
+  } else {
+    search.addBound(bounds.costs, {});
+    search.addBound(bounds.charged, best);
+    search.addBytes(bounds.bytes);
+  }
   auto pass = [&](Time limit, size_t widest) {
     ++passes;
-    LabelSearch::Outcome outcome = labels.run(limit, widest);
-    most = std::max(most, labels.count());
-    if (outcome == LabelSearch::Found) {
-      Point point;
-      point.assignment = labels.assignment();
-      point.cost = costOf(problem, point.assignment);
-      point.bytes = bytesOf(problem, memory, point.assignment);
-      offer(point);
-    }
-    return outcome;
+    return isWide ? listPart(bounds, limit, widest)
+                  : list(search, limit, widest, nullptr);
   };
   // Short lists find a good plan, if not the best. The limit starts close to
-  // the bound, where few labels are left.
+  // the bound, where few labels are left, but not much closer than a plan of
+  // another budget was to its bound.
   constexpr int finest = 1024;
   constexpr size_t shortest = 8;
-  for (Time distance = (known.cost - dual) / finest + 1;
-       distance < known.cost - dual; distance *= 2)
+  Time distance = std::max((known.cost - dual) / finest, nearest / 2) + 1;
+  for (; distance < known.cost - dual; distance *= 2)
     if (pass(dual + distance, shortest) != LabelSearch::Nothing)
       break;
   // Then whole lists: what is cheaper than a limit arrives, or does not exist.
-  ParetoResult::Status status = ParetoResult::Optimal;
+  // Labels grow with the limit, so small ones come first.
   for (int parts : {8, 4, 2, 1}) {
     Time limit = known.cost - (known.cost - dual) / parts * (parts - 1);
-    if (bound >= limit)
+    if (bound >= limit || limit - dual < distance / 4)
       continue;
     LabelSearch::Outcome outcome = pass(limit, SIZE_MAX);
     if (outcome == LabelSearch::TooMany)
-      status = ParetoResult::Gap;
-    if (outcome != LabelSearch::Nothing)
+      return ParetoResult::Gap;
+    if (outcome == LabelSearch::Found)
       break;
     bound = limit;
   }
-  ParetoResult result = finish(status);
-  result.labels = most;
+  distance = known.cost - dual;
+  nearest = nearest ? std::min(nearest, distance) : distance;
+  return ParetoResult::Optimal;
+}
+
+ParetoResult ParetoSolver::Search::finish(ParetoResult::Status status) {
+  if (status == ParetoResult::Optimal)
+    bound = known.cost;
+  proofs.push_back({budget, bound});
+  ParetoResult result = resultOf(known, status);
+  result.bound = bound;
+  result.multiplier = best.parts;
+  result.unconstrained = cheapest->cost;
+  result.labels = labels;
   result.passes = passes;
   return result;
+}
+
+ParetoResult ParetoSolver::Search::solve() {
+  if (!findEnds())
+    return {};
+  known = {};
+  best = {};
+  labels = passes = 0;
+  bound = cheapest->cost;
+  for (const auto &[larger, proven] : proofs)
+    if (larger >= budget)
+      bound = std::max(bound, proven);
+  note(*cheapest);
+  for (size_t i = 0; i < found.size(); ++i)
+    note(found[i]);
+  if (known.cost <= bound)
+    return finish(ParetoResult::Optimal);
+  if (smallest().bytes.total() > budget) {
+    ParetoResult result = resultOf(*fewest, ParetoResult::Infeasible);
+    result.unconstrained = cheapest->cost;
+    return result;
+  }
+  // No plan has less additive bytes than that, so none may have more than the
+  // rest of the budget as transient ones: the largest of these that occurs.
+  const int64_t cap = *std::prev(std::upper_bound(
+      transients.begin(), transients.end(), budget - fewestAdditive));
+  const int64_t room = budget - floorTransient;
+  Messages &capped = costsWithin(cap), &allowed = bytesWithin(cap);
+  bound = std::max(bound, capped.optimum());
+  bool isFirst = proofs.empty();
+  note(*fewest);
+  note(pointOf(allowed));
+  note(pointOf(capped));
+  // The largest multiplier finds a cheap plan among the small ones.
+  if (isFirst)
+    if (auto dear = send(charge(*folded, largest, cap));
+        dear->optimum() < kIllegal)
+      note(pointOf(*dear));
+  ascend(room, cap);
+  if (known.cost <= bound)
+    return finish(ParetoResult::Optimal);
+  auto charged = send(charge(*folded, best, cap));
+  return finish(listAll({capped, *charged, allowed, cap, room}));
 }
 
 ParetoSolver::ParetoSolver(Problem problem, MemoryModel memory, int64_t budget,
@@ -393,8 +572,10 @@ ParetoSolver::ParetoSolver(Problem problem, MemoryModel memory, int64_t budget,
     : search(std::make_unique<Search>(std::move(problem), std::move(memory),
                                       budget, options)) {}
 ParetoSolver::~ParetoSolver() = default;
+void ParetoSolver::setBudget(int64_t budget) { search->setBudget(budget); }
 ParetoResult ParetoSolver::solve() { return search->solve(); }
 ParetoResult ParetoSolver::least() { return search->least(); }
+int64_t ParetoSolver::work() const { return search->work; }
 const SolverError &ParetoSolver::error() const { return search->failure; }
 
 } // namespace mtp::plan

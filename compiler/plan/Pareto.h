@@ -25,6 +25,14 @@
 // with whole lists and growing limits then find a cheaper one, or prove that
 // there is none: what is cheaper than the limit would have arrived at the root.
 //
+// Lists take more room than messages. Where the tables are too large for lists,
+// but not for messages, each pass leaves out the strategies that no assignment
+// has that fits and costs less than the limit, by the min-marginals of the same
+// three bounds, and eliminates what is left in an order of its own.
+//
+// A solver answers for one budget after the other. What was found and proven
+// for one is known for the next: plans that fit, and bounds of larger budgets.
+//
 // Worked example, budget 10:
 //
 //   a: unary (5, 1) bytes (2, 6)   b: unary (4, 2) bytes (3, 5)   pair 0
@@ -55,7 +63,9 @@ ByteCount bytesOf(const Problem &problem, const MemoryModel &memory,
                   const std::vector<int> &assignment);
 
 struct ParetoOptions {
-  SolverOptions tables;
+  SolverOptions tables; ///< of messages
+  /// Entries of the tables that are beside lists: of the largest, and of all.
+  int64_t listTable = int64_t(1) << 17, listWork = int64_t(1) << 23;
   /// Labels of all lists together, in one pass. Beyond it the result is a Gap:
   /// the best plan known, and what is proven of it.
   int64_t labelLimit = int64_t(1) << 24;
@@ -64,7 +74,7 @@ struct ParetoOptions {
 struct ParetoResult {
   enum Status {
     Optimal,    ///< bound == cost
-    Gap,        ///< the labels were too many: bound < cost, the plan fits
+    Gap,        ///< too many labels, or tables: bound < cost, the plan fits
     Infeasible, ///< nothing fits: the assignment is that of the least bytes
     Failed,     ///< no assignment at all, or tables too large: error()
   } status = Failed;
@@ -87,6 +97,9 @@ public:
                ParetoOptions options = {});
   ~ParetoSolver();
 
+  /// What is asked for from here on. Which of several plans of least cost is
+  /// found may depend on what was asked before.
+  void setBudget(int64_t budget);
   /// The cheapest assignment that fits. If there is none, the result is that of
   /// least(): its bytes are the least budget that would do.
   ParetoResult solve();
@@ -95,6 +108,8 @@ public:
   ParetoResult least();
 
   const SolverError &error() const;
+  /// Of all answers: entries of messages, and sums of labels.
+  int64_t work() const;
 
 private:
   class Search;

@@ -3,6 +3,27 @@
 #include "compiler/plan/ParetoLabels.h"
 
 namespace mtp::plan {
+
+ByteCount bytesOf(const Problem &problem, const MemoryModel &memory,
+                  const std::vector<int> &assignment) {
+  ByteCount count;
+  auto addEntry = [&](const Footprint &footprint, size_t entry) {
+    if (!footprint.bytes.empty())
+      count.additive += footprint.bytes[entry];
+    if (!footprint.transient.empty())
+      count.transient = std::max(count.transient, footprint.transient[entry]);
+  };
+  for (size_t v = 0; v < memory.variables.size(); ++v)
+    addEntry(memory.variables[v], size_t(assignment[v]));
+  for (size_t i = 0; i < memory.pairs.size(); ++i) {
+    const Pair &pair = problem.pairs[i];
+    size_t columns = problem.variables[pair.b].unary.size();
+    addEntry(memory.pairs[i],
+             size_t(assignment[pair.a]) * columns + size_t(assignment[pair.b]));
+  }
+  return count;
+}
+
 namespace {
 
 /// What was kept so far, by additive bytes: the larger they are, the fewer are
@@ -126,35 +147,41 @@ bool LabelSearch::survives(const Label &label, const Rest &rest) const {
   return true;
 }
 
-/// Positions and strategies of a bucket that the last bound leaves. Buckets
-/// with equal messages around them have the same ones.
-const LabelSearch::Open &LabelSearch::openOf(int bucket) {
-  const Bound &bound = bounds.back();
-  const Messages &messages = *bound.messages;
-  auto [it, isNew] = open.try_emplace(
-      {messages.kindOf(bucket), messages.restOf(bucket)}, Open());
+/// Buckets with equal messages around them have the same ones.
+const std::vector<LabelSearch::Entry> &LabelSearch::entriesOf(int bucket) {
+  const Messages &messages = *bounds.back().messages;
+  auto [it, isNew] =
+      entries.try_emplace({messages.kindOf(bucket), messages.restOf(bucket)});
+  std::vector<Entry> &list = it->second;
   if (!isNew)
-    return it->second;
-  // The least of all entries belongs to the optimum.
-  struct Entry {
-    size_t position, strategy;
-    Time cost;
-  };
-  std::vector<Entry> entries;
-  Time least = kIllegal;
+    return list;
+  Time least = kIllegal; // of all entries: it belongs to the optimum
   messages.forEachRow(bucket,
                       [&](size_t position, const std::vector<Time> &row) {
                         Time rest = messages.restTable(bucket)[position];
                         for (size_t x = 0; x < row.size(); ++x)
                           if (Time cost = add(row[x], rest); cost < kIllegal) {
                             least = std::min(least, cost);
-                            entries.push_back({position, x, cost});
+                            list.push_back({position, x, cost});
                           }
                       });
+  for (Entry &entry : list)
+    entry.more -= least;
+  return list;
+}
+
+/// Positions and strategies of a bucket that the last bound leaves.
+const LabelSearch::Open &LabelSearch::openOf(int bucket) {
+  const Bound &bound = bounds.back();
+  const Messages &messages = *bound.messages;
+  auto [it, isNew] =
+      open.try_emplace({messages.kindOf(bucket), messages.restOf(bucket)});
+  if (!isNew)
+    return it->second;
   Time most =
       limit + bound.multiplier.of(budget - floorTransient) - messages.optimum();
-  for (const Entry &entry : entries)
-    if (entry.cost - least < most)
+  for (const Entry &entry : entriesOf(bucket))
+    if (entry.more < most)
       it->second.push_back({entry.position, entry.strategy});
   return it->second;
 }

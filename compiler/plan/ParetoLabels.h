@@ -65,6 +65,7 @@ public:
   std::vector<int> assignment();
   /// Labels of the last pass.
   int64_t count() const { return labels; }
+  int64_t sums() const { return work; }
 
 private:
   struct Bound {
@@ -95,6 +96,12 @@ private:
 
   /// (position, strategy), sorted.
   using Open = std::vector<std::pair<size_t, size_t>>;
+  /// Legal ones, likewise, with how much more than the optimum the least costs
+  /// that has them, by the last bound.
+  struct Entry {
+    size_t position, strategy;
+    Time more;
+  };
 
   Time chargeOf(const Label &label) const {
     return label.cost + bounds.back().multiplier.of(label.additive);
@@ -102,6 +109,7 @@ private:
   bool survives(const Label &label, const Rest &rest) const;
   void fill(int bucket);
   void shorten(std::vector<Label> &list) const;
+  const std::vector<Entry> &entriesOf(int bucket);
   const Open &openOf(int bucket);
   Label ownLabel(const Place &place, const std::vector<int> &digits) const;
   std::vector<int> digitsOf(const Place &place) const;
@@ -115,8 +123,9 @@ private:
   Time limit = 0;
   size_t widest = SIZE_MAX;
   int64_t labels = 0, work = 0;
-  std::vector<Lists> lists; ///< by bucket
-  std::map<std::pair<int, int>, Open> open;
+  std::vector<Lists> lists;                                  ///< by bucket
+  std::map<std::pair<int, int>, std::vector<Entry>> entries; ///< by kind, rest
+  std::map<std::pair<int, int>, Open> open;                  ///< of this pass
 };
 
 } // namespace mtp::plan

@@ -11,6 +11,35 @@ using namespace mlir;
 
 namespace mtp::plan {
 
+bool parseMesh(StringRef text,
+               std::vector<std::pair<std::string, int64_t>> &axes,
+               std::string &error) {
+  SmallVector<StringRef> entries;
+  text.split(entries, ',');
+  for (StringRef entry : entries) {
+    auto [name, sizeText] = entry.split('=');
+    name = name.trim();
+    int64_t size = 0;
+    if (name.empty() || sizeText.trim().getAsInteger(10, size) || size < 1) {
+      error = ("mesh axis '" + entry + "' is not NAME=SIZE").str();
+      return false;
+    }
+    for (const auto &axis : axes)
+      if (axis.first == name) {
+        error = ("mesh axis '" + name + "' is given twice").str();
+        return false;
+      }
+    axes.push_back({name.str(), size});
+  }
+  int64_t ranks = 1;
+  for (const auto &axis : axes)
+    if (__builtin_mul_overflow(ranks, axis.second, &ranks) || ranks > 65536) {
+      error = "the mesh has more than 65536 ranks";
+      return false;
+    }
+  return true;
+}
+
 using Axes = std::vector<std::pair<std::string, int64_t>>;
 
 static FailureOr<Plan> readPlan(ModuleOp module, const Axes &axes,

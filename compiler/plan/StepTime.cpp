@@ -47,15 +47,19 @@ static Time timeOf(Operation *op, const Conversions &conversions) {
   return computeTime(op, strategy, /*cotangent=*/false, conversions);
 }
 
+Machine machineOf(const MeshShape &mesh) {
+  MeshAxes axes;
+  for (const MeshShape::Axis &axis : mesh.axes)
+    axes.push_back({axis.name(), axis.size});
+  return targetMachine(axes);
+}
+
 Time stepTime(ModuleOp module, int64_t micro) {
   MeshOp mesh = spmd::findMesh(module);
   if (!mesh)
     return kIllegal;
   MeshShape shape = mesh.getShape();
-  MeshAxes axes;
-  for (const MeshShape::Axis &axis : shape.axes)
-    axes.push_back({axis.name(), axis.size});
-  Conversions conversions(shape, targetMachine(axes));
+  Conversions conversions(shape, machineOf(shape));
   Time total = 0;
   for (auto function : module.getOps<func::FuncOp>()) {
     Time time = 0;

@@ -4,11 +4,14 @@
 #ifndef MTP_COMPILER_PLAN_STEPTIME_H
 #define MTP_COMPILER_PLAN_STEPTIME_H
 
-#include "compiler/plan/Cost.h"
+#include "compiler/plan/Conversions.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
 namespace mtp::plan {
+
+/// What the target (Target.h) is for a mesh.
+Machine machineOf(const MeshShape &mesh);
 
 /// Time of one step of a typed module: its conversions and products, one after
 /// the other, by the cost functions of the planner on the target (Target.h).

@@ -205,5 +205,27 @@ def layouts_follow_the_budget(runner, folder):
             raise Failure(f"{model}: parameters of {sizes} bytes")
 
 
-CASES = [layouts_follow_the_budget, budgets_decide_what_is_split_and_computed_again, a_budget_only_changes_what_it_must, forward_budgets,
+def models_whose_ops_depend_on_each_other_are_searched(runner, folder):
+    """Written-out rotary embeddings: layouts between those of the objectives are found, smaller or faster ones."""
+    model = MODELS / "llama-ts/model.onnx"
+    flags = ["--mesh", "tp=4"]
+    needed = compiled(runner, model, folder, flags)["bytes_per_rank"]
+
+    def within(budget):
+        plan = compiled(runner, model, folder, [*flags, "--memory-budget", str(budget)])
+        if plan["budget"]["unsearched"] or plan["bytes_per_rank"] > budget:
+            raise Failure(f"{plan['bytes_per_rank']} bytes within {budget}: {plan['budget']['unsearched']}")
+        fitting = [tried for tried in plan["budget"]["tried"] if tried.get("bytes", needed) <= budget]
+        given = [tried["time_us"] for tried in fitting if tried["layouts"] != "layouts for the budget"]
+        return min(tried["time_us"] for tried in fitting), min(given, default=None)
+
+    fastest, given = within(needed - 1)
+    if given is None or fastest >= given:
+        raise Failure(f"{fastest} us, and sequence parallelism takes {given} us")
+    smaller, given = within(int(needed * 0.88))
+    if given is not None or smaller < fastest:
+        raise Failure(f"{smaller} us within less, {fastest} us within more; {given} us with sequence parallelism")
+
+
+CASES = [models_whose_ops_depend_on_each_other_are_searched, layouts_follow_the_budget, budgets_decide_what_is_split_and_computed_again, a_budget_only_changes_what_it_must, forward_budgets,
          the_least_budget_is_what_its_program_needs, given_layouts_have_budgets]

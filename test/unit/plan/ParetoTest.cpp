@@ -82,6 +82,96 @@ TEST(Pareto, EqualsBruteForceOnRandomGraphs) {
   EXPECT_GT(infeasible, problems / 4);
 }
 
+/// All budgets of one problem, in any order, by one solver; where tables are
+/// too large for lists, too.
+TEST(Pareto, AnswersForOneBudgetAfterTheOther) {
+  std::mt19937_64 random(29);
+  int bound = 0;
+  for (int run = 0; run < 150; ++run) {
+    Problem problem = randomProblem(random, run % 3 * 10);
+    MemoryModel memory = randomMemory(random, problem);
+    std::vector<std::pair<int64_t, Time>> all; // bytes and costs
+    int64_t least = INT64_MAX, most = 0;
+    forEachAssignment(problem, [&](const std::vector<int> &assignment) {
+      Time cost = costOf(problem, assignment);
+      if (cost >= kIllegal)
+        return;
+      all.push_back({bytesOf(problem, memory, assignment).total(), cost});
+      least = std::min(least, all.back().first);
+      most = std::max(most, all.back().first);
+    });
+    if (all.empty())
+      continue;
+    ParetoOptions options;
+    options.tables.prune = run % 2;
+    // Nothing is narrow enough, or only what is left of a few strategies.
+    if (run % 3)
+      options.listTable = run % 3 == 1 ? 1 : 8;
+    ParetoSolver solver(problem, memory, 0, options);
+    for (int query = 0; query < 12; ++query) {
+      int64_t budget =
+          least - 1 + int64_t(random() % uint64_t(most - least + 2));
+      Time best = kIllegal;
+      for (auto [bytes, cost] : all)
+        if (bytes <= budget)
+          best = std::min(best, cost);
+      solver.setBudget(budget);
+      ParetoResult result = solver.solve();
+      ASSERT_EQ(result.assignment.size(), problem.variables.size()) << run;
+      EXPECT_EQ(result.cost, costOf(problem, result.assignment));
+      EXPECT_EQ(result.bytes.total(),
+                bytesOf(problem, memory, result.assignment).total());
+      if (best >= kIllegal) {
+        EXPECT_EQ(result.status, ParetoResult::Infeasible) << run;
+        EXPECT_EQ(result.bytes.total(), least) << run;
+        continue;
+      }
+      EXPECT_LE(result.bytes.total(), budget) << run;
+      EXPECT_LE(result.bound, best) << run << ", budget " << budget;
+      if (result.status == ParetoResult::Gap && options.listTable < 1024) {
+        EXPECT_GE(result.cost, best) << run << ", budget " << budget;
+        EXPECT_LT(result.bound, result.cost) << run << ", budget " << budget;
+        continue;
+      }
+      ASSERT_EQ(result.status, ParetoResult::Optimal) << run;
+      EXPECT_EQ(result.cost, best) << run << ", budget " << budget;
+      EXPECT_EQ(result.bound, best) << run << ", budget " << budget;
+      bound += best > result.unconstrained;
+    }
+  }
+  EXPECT_GT(bound, 300);
+}
+
+/// What is too large for lists is searched among the strategies that a limit
+/// leaves: the optimum of a deep model, with lists of a tenth of its tables.
+TEST(Pareto, FindsTheOptimumOfTablesThatAreTooLargeForLists) {
+  Problem problem = layers(4, 10, true);
+  MemoryModel memory = layerBytes(problem);
+  int64_t least = ParetoSolver(problem, memory, 0).least().bytes.total();
+  ParetoOptions options;
+  options.listTable = 1000; // of 10^4
+  ParetoSolver narrow(problem, memory, 0, options);
+  int optimal = 0;
+  for (int percent : {105, 120, 150, 200, 300}) {
+    int64_t budget = least * percent / 100;
+    ParetoResult exact = ParetoSolver(problem, memory, budget).solve();
+    ASSERT_EQ(exact.status, ParetoResult::Optimal);
+    narrow.setBudget(budget);
+    ParetoResult result = narrow.solve();
+    EXPECT_LE(result.bytes.total(), budget);
+    EXPECT_LE(result.bound, exact.cost);
+    EXPECT_GE(result.cost, exact.cost);
+    if (result.status == ParetoResult::Optimal) {
+      EXPECT_EQ(result.cost, exact.cost);
+      ++optimal;
+    }
+    std::printf("%d %%: cost %lld, bound %lld, exact %lld\n", percent,
+                (long long)result.cost, (long long)result.bound,
+                (long long)exact.cost);
+  }
+  EXPECT_GE(optimal, 3);
+}
+
 TEST(Pareto, SaysHowFarItMayBeFromTheOptimum) {
   Problem problem = layers(4, 10, true);
   MemoryModel memory = layerBytes(problem);
