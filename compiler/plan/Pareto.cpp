@@ -24,10 +24,12 @@ private:
     Time cost = kIllegal;
     ByteCount bytes;
   };
+  using Marginals = std::vector<std::vector<Time>>; ///< by variable
   /// Messages that allow so many transient bytes.
   struct Capped {
     int64_t cap = -1;
     std::unique_ptr<Messages> messages;
+    Marginals marginals; ///< once they are asked for
   };
   /// What a label is dropped by.
   struct Bounds {
@@ -58,7 +60,7 @@ private:
   void note(Point point);
   std::pair<Point, Point> edgeOver(int64_t room, int64_t cap) const;
   void ascend(int64_t room, int64_t cap);
-  std::vector<std::vector<Time>> marginalsOf(Messages &messages);
+  Marginals marginalsOf(Messages &messages);
   bool leaveOut(const Bounds &bounds, Time limit, Part &part) const;
   LabelSearch::Outcome listPart(const Bounds &bounds, Time limit,
                                 size_t widest);
@@ -86,11 +88,10 @@ private:
   Time nearest = 0; ///< least distance of a plan of any budget to its dual
   std::vector<std::pair<int64_t, Time>> proofs; ///< budgets and their bounds
   /// Of the budget that is asked for:
-  Time bound = 0;  ///< no assignment that fits costs less
-  Multiplier best; ///< whose bound that is
-  Point known;     ///< cheapest that fits, so far
-  /// Of the three bounds, if the tables are wide: by variable and strategy.
-  std::vector<std::vector<Time>> leastCosts, leastCharged, leastBytes;
+  Time bound = 0;         ///< no assignment that fits costs less
+  Multiplier best;        ///< whose bound that is
+  Point known;            ///< cheapest that fits, so far
+  Marginals leastCharged; ///< if the tables are wide
   int64_t labels = 0;
   int passes = 0;
 };
@@ -258,13 +259,13 @@ std::unique_ptr<Messages> ParetoSolver::Search::send(Weights weights) {
 
 Messages &ParetoSolver::Search::costsWithin(int64_t cap) {
   if (costs.cap != cap)
-    costs = {cap, send(charge(*folded, {}, cap))};
+    costs = {cap, send(charge(*folded, {}, cap)), {}};
   return *costs.messages;
 }
 
 Messages &ParetoSolver::Search::bytesWithin(int64_t cap) {
   if (bytes.cap != cap)
-    bytes = {cap, send(bytesOnly(*folded, cap))};
+    bytes = {cap, send(bytesOnly(*folded, cap)), {}};
   return *bytes.messages;
 }
 
@@ -384,11 +385,11 @@ void ParetoSolver::Search::ascend(int64_t room, int64_t cap) {
 }
 
 /// The least of every strategy, by variable.
-std::vector<std::vector<Time>>
+ParetoSolver::Search::Marginals
 ParetoSolver::Search::marginalsOf(Messages &messages) {
   messages.sendDown();
   work += 2 * folded->tree.entries;
-  std::vector<std::vector<Time>> marginals(problem.variables.size());
+  Marginals marginals(problem.variables.size());
   std::map<std::pair<int, int>, std::vector<Time>> known; // equal buckets
   for (int bucket = 0; bucket < folded->root(); ++bucket) {
     std::vector<Time> &mine =
@@ -411,9 +412,9 @@ bool ParetoSolver::Search::leaveOut(const Bounds &bounds, Time limit,
     std::vector<Time> &unary = part.problem.variables[v].unary;
     bool any = false;
     for (size_t x = 0; x < unary.size(); ++x) {
-      bool isLeft = leastCosts[v][x] < limit &&
+      bool isLeft = costs.marginals[v][x] < limit &&
                     leastCharged[v][x] <= mostCharged &&
-                    leastBytes[v][x] <= bounds.room;
+                    bytes.marginals[v][x] <= bounds.room;
       any |= isLeft;
       if (!isLeft)
         unary[x] = kIllegal;
@@ -471,9 +472,10 @@ ParetoResult::Status ParetoSolver::Search::listAll(const Bounds &bounds) {
   const Time dual = bound;
   LabelSearch search(*folded, budget, floorTransient, options.labelLimit);
   if (isWide) {
-    leastCosts = marginalsOf(bounds.costs);
     leastCharged = marginalsOf(bounds.charged);
-    leastBytes = marginalsOf(bounds.bytes);
+    for (Capped *capped : {&costs, &bytes})
+      if (capped->marginals.empty())
+        capped->marginals = marginalsOf(*capped->messages);
   } else {
     search.addBound(bounds.costs, {});
     search.addBound(bounds.charged, best);
@@ -545,9 +547,17 @@ ParetoResult ParetoSolver::Search::solve() {
     return result;
   }
   // No plan has less additive bytes than that, so none may have more than the
-  // rest of the budget as transient ones: the largest of these that occurs.
-  const int64_t cap = *std::prev(std::upper_bound(
-      transients.begin(), transients.end(), budget - fewestAdditive));
+  // rest of the budget as transient ones. One of a few caps that allow those,
+  // so that budgets share messages.
+  constexpr size_t caps = 16;
+  const size_t allows =
+      size_t(std::upper_bound(transients.begin(), transients.end(),
+                              budget - fewestAdditive) -
+             transients.begin());
+  const size_t width = transients.size() / caps + 1;
+  const int64_t cap = transients[std::min((allows + width - 1) / width * width,
+                                          transients.size()) -
+                                 1];
   const int64_t room = budget - floorTransient;
   Messages &capped = costsWithin(cap), &allowed = bytesWithin(cap);
   bound = std::max(bound, capped.optimum());
