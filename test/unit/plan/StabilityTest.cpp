@@ -87,6 +87,28 @@ TEST_F(StabilityTest, OrderAndNamesDoNotMatter) {
       }
 }
 
+/// The strategies that the bounds leave depend on neither.
+TEST_F(StabilityTest, OrderAndNamesDoNotMatterOnThreeAxes) {
+  PlanOptions how;
+  how.objective = Objective::Time;
+  std::mt19937_64 random(32);
+  parse(gpt({.layers = 1}));
+  Plan first = choose("a=2,b=2,c=2", how);
+  EXPECT_EQ(first.method, "elimination within bounds");
+  auto expected = choices(first);
+  shuffle(random);
+  rename(random);
+  Plan plan = choose("a=2,b=2,c=2", how);
+  EXPECT_EQ(plan.cost, first.cost);
+  EXPECT_EQ(plan.lowerBound, first.lowerBound);
+  for (auto &[op, planned] : choices(plan)) {
+    const PlannedOp &before = expected.at(op);
+    EXPECT_EQ(planned.operands, before.operands) << before.name;
+    EXPECT_EQ(planned.results, before.results) << before.name;
+    EXPECT_EQ(planned.copies, before.copies) << before.name;
+  }
+}
+
 /// Under the objective `time` the plan is the fastest of all.
 TEST_F(StabilityTest, RandomPlansAreNotFaster) {
   for (GptOptions options :
