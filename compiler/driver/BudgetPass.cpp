@@ -69,6 +69,12 @@ private:
 
   LogicalResult apply(ModuleOp module, const BudgetSearch &search) {
     plan::Plan plan = search.layouts().plan;
+    if (options.explain) {
+      auto explained = search.explained();
+      if (failed(explained))
+        return failure();
+      plan = std::move(*explained);
+    }
     plan.notes.push_back(search.message());
     if (options.explain)
       llvm::errs() << plan::explainText(plan);

@@ -357,10 +357,8 @@ FailureOr<plan::Plan> Compilation::planWithin(Axes axes) {
   train = search.train();
   budget = search.json();
   plan::Plan plan = search.layouts().plan;
-  if (request.explain && search.layouts().again) {
-    plan::PlanOptions options = search.layouts().options;
-    options.explain = true;
-    auto explained = plan::choosePlan(*module, axes, options);
+  if (request.explain) {
+    auto explained = search.explained();
     if (failed(explained))
       return failure();
     plan = std::move(*explained);

@@ -20,26 +20,193 @@ static std::string micros(Time time) {
   return text;
 }
 
-/// The cheapest alternative whose layout satisfies `wanted`.
+/// The cheapest alternative whose layout satisfies `wanted`; null if there is
+/// none, whatever it needs.
 static const Model::Alternative *
 best(const std::vector<Model::Alternative> &all,
      function_ref<bool(const Layout &)> wanted) {
   const Model::Alternative *found = nullptr;
-  for (const Model::Alternative &alternative : all)
-    if (alternative.total < kIllegal && wanted(alternative.layout) &&
-        (!found || alternative.total < found->total))
-      found = &alternative;
+  for (const Model::Alternative &other : all)
+    if ((other.marginal.fits() || other.marginal.neededBytes) &&
+        wanted(other.layout) &&
+        (!found || other.marginal.isBefore(found->marginal)))
+      found = &other;
   return found;
 }
 
-static void explainCollectives(func::FuncOp function, const Model &model,
-                               const Solver &solver,
-                               const std::vector<std::vector<Time>> &marginals,
-                               const Realization &realization, bool pruned,
-                               Plan &plan) {
+static bool isSplitOver(const Layout &layout, const AxisGroup &group) {
+  return llvm::any_of(group.parts, [&](int part) {
+    return layout.states[part].kind == Kind::S;
+  });
+}
+
+namespace {
+/// Reads min-marginals in the words of the graph.
+class Explainer {
+public:
+  Explainer(func::FuncOp function, const Model &model,
+            const Realization &realization, Plan &plan)
+      : function(function), model(model), realization(realization), plan(plan) {
+    for (Operation &op : function.getBody().front().without_terminator())
+      position[&op] = int(position.size());
+  }
+
+  /// What fill() is going to ask, the collectives first.
+  std::vector<Question> questions() const;
+  /// `pruned` as explain() has it.
+  void fill(const Marginals &given, Time cost, bool isPruned) {
+    marginals = &given;
+    optimum = cost;
+    pruned = isPruned;
+    fillCollectives();
+    fillWhole();
+    fillChoices();
+  }
+
+private:
+  /// A regret or, if that is no time, why there is none.
+  struct Verdict {
+    Time regret = 0;
+    std::string why;
+    bool isBound = false;
+    int64_t neededBytes = 0;
+  };
+  Verdict verdict(const Marginal &marginal) const;
+  std::string neededText(const Marginal &marginal) const;
+
+  const PlannedOp *plannedOf(Operation *op) const {
+    auto it = position.find(op);
+    return it == position.end() ? nullptr : &plan.ops[it->second];
+  }
+  /// The layout that the use reads; null of an output.
+  const Layout *readBy(OpOperand &use) const {
+    const PlannedOp *user = plannedOf(use.getOwner());
+    return user ? &user->operands[use.getOperandNumber()] : nullptr;
+  }
+  /// Values that could be split, with whether they are parameters.
+  void forEachValue(function_ref<void(Value, bool)> visit) const;
+  /// Groups of axes that no part of splits the value.
+  std::vector<AxisGroup> wholeOn(Value value) const;
+  /// What choices are listed of: a value that is stored, or an op.
+  void forEachChoice(
+      function_ref<void(Value stored, Operation *op, const PlannedOp &)> visit)
+      const;
+
+  void fillCollectives();
+  void fillWhole();
+  void fillChoices();
+  std::string whyWhole(const Model::Alternative *split,
+                       const AxisGroup &group) const;
+
+  func::FuncOp function;
+  const Model &model;
+  const Realization &realization;
+  Plan &plan;
   DenseMap<Operation *, int> position;
-  for (Operation &op : function.getBody().front().without_terminator())
-    position[&op] = int(position.size());
+  const Marginals *marginals = nullptr;
+  Time optimum = 0;
+  bool pruned = false;
+};
+} // namespace
+
+void Explainer::forEachValue(function_ref<void(Value, bool)> visit) const {
+  for (BlockArgument argument : func::FuncOp(function).getArguments())
+    visit(argument, false);
+  for (Operation &op :
+       func::FuncOp(function).getBody().front().without_terminator()) {
+    auto rule = cast<ShardingOpInterface>(op).getShardingRule();
+    if (!isFreeSource(&op, *rule))
+      for (Value result : op.getResults())
+        visit(result, isParameter(&op, *rule));
+  }
+}
+
+std::vector<AxisGroup> Explainer::wholeOn(Value value) const {
+  std::vector<AxisGroup> whole;
+  if (cast<RankedTensorType>(value.getType()).getNumElements() <= 1)
+    return whole;
+  const Layout &have = realization[value].layout;
+  for (const AxisGroup &group : groupsOf(plan.mesh))
+    if (group.size > 1 && !isSplitOver(have, group) &&
+        llvm::none_of(group.parts, [&](int part) {
+          return isPartial(have.states[part].kind);
+        }))
+      whole.push_back(group);
+  return whole;
+}
+
+void Explainer::forEachChoice(
+    function_ref<void(Value, Operation *, const PlannedOp &)> visit) const {
+  func::FuncOp main = function;
+  for (auto [argument, planned] :
+       llvm::zip_equal(main.getArguments(), plan.arguments))
+    visit(argument, nullptr, planned);
+  for (auto [op, planned] :
+       llvm::zip_equal(main.getBody().front().without_terminator(), plan.ops)) {
+    auto rule = cast<ShardingOpInterface>(op).getShardingRule();
+    if (isFreeSource(&op, *rule))
+      continue;
+    if (isParameter(&op, *rule))
+      visit(op.getResult(0), nullptr, planned);
+    else
+      visit(nullptr, &op, planned);
+  }
+}
+
+std::vector<Question> Explainer::questions() const {
+  std::vector<Question> all;
+  auto ask = [&](std::optional<Question> question) {
+    if (question)
+      all.push_back(std::move(*question));
+  };
+  forEachConversion(function, realization,
+                    [&](Value value, const ConversionStep &, OpOperand &use) {
+                      const Layout &produced = realization[value].layout;
+                      ask(model.question(value, [&](const Layout &layout) {
+                        return layout != produced;
+                      }));
+                      if (const Layout *read = readBy(use))
+                        ask(model.question(use, [&](const Layout &layout) {
+                          return layout != *read;
+                        }));
+                    });
+  forEachValue([&](Value value, bool) {
+    for (const AxisGroup &group : wholeOn(value))
+      ask(model.question(value, [&](const Layout &layout) {
+        return isSplitOver(layout, group);
+      }));
+  });
+  forEachChoice([&](Value stored, Operation *op, const PlannedOp &planned) {
+    if (op)
+      ask(model.question(op, planned));
+    else
+      ask(model.question(stored, [&](const Layout &layout) {
+        return layout != planned.results[0];
+      }));
+  });
+  return all;
+}
+
+std::string Explainer::neededText(const Marginal &marginal) const {
+  return "needs at least " + std::to_string(marginal.neededBytes) +
+         " bytes a rank, the limit of layouts is " + std::to_string(plan.limit);
+}
+
+Explainer::Verdict Explainer::verdict(const Marginal &marginal) const {
+  if (marginal.neededBytes)
+    return {0, "does not fit: " + neededText(marginal), marginal.isBound,
+            marginal.neededBytes};
+  if (!marginal.fits())
+    return {0, pruned ? "never cheaper" : "fits nothing around it"};
+  Time regret = std::max<Time>(marginal.cost - optimum, 0);
+  if (regret >= kPenalty / 2)
+    return {0, "moves a weight, or leaves one whole"};
+  if (model.isSequenceParallel() && regret >= kSequencePenalty / 2)
+    return {0, "keeps whole activations"};
+  return {regret, "", marginal.isBound};
+}
+
+void Explainer::fillCollectives() {
   size_t next = 0;
   forEachConversion(
       function, realization,
@@ -47,159 +214,115 @@ static void explainCollectives(func::FuncOp function, const Model &model,
         // Without this conversion either the value or the use has another
         // layout.
         const Layout &produced = realization[value].layout;
-        auto ofValue = model.alternatives(value, marginals);
-        const Model::Alternative *other = best(
-            ofValue, [&](const Layout &layout) { return layout != produced; });
+        Marginal least;
         std::string words;
-        if (other)
-          words = "'" + valueName(value) + "' as " +
-                  quoted(other->layout, plan.mesh);
-        Time total = other ? other->total : kIllegal;
-        auto it = position.find(use.getOwner());
+        auto take = [&](const Model::Alternative *other, const auto &text) {
+          if (!other || (!words.empty() && !other->marginal.isBefore(least)))
+            return;
+          least = other->marginal;
+          words = text(quoted(other->layout, plan.mesh));
+        };
+        auto ofValue = model.alternatives(value, *marginals);
+        take(best(ofValue,
+                  [&](const Layout &layout) { return layout != produced; }),
+             [&](const std::string &layout) {
+               return "'" + valueName(value) + "' as " + layout;
+             });
         std::vector<Model::Alternative> ofUse;
-        if (it != position.end()) {
-          ofUse = model.alternatives(use, marginals);
-          const Layout &read =
-              plan.ops[it->second].operands[use.getOperandNumber()];
-          const Model::Alternative *otherRead =
-              best(ofUse, [&](const Layout &layout) { return layout != read; });
-          if (otherRead && otherRead->total < total) {
-            total = otherRead->total;
-            words = "'" + valueName(use.getOwner()->getResult(0)) +
-                    "' reads '" + valueName(value) + "' as " +
-                    quoted(otherRead->layout, plan.mesh);
-          }
+        if (const Layout *read = readBy(use)) {
+          ofUse = model.alternatives(use, *marginals);
+          take(best(ofUse,
+                    [&](const Layout &layout) { return layout != *read; }),
+               [&](const std::string &layout) {
+                 return "'" + valueName(use.getOwner()->getResult(0)) +
+                        "' reads '" + valueName(value) + "' as " + layout;
+               });
         }
-        Time regret = total >= kIllegal ? kIllegal : total - solver.optimum();
-        Time large =
-            model.isSequenceParallel() ? kSequencePenalty / 2 : kPenalty / 2;
-        if (regret >= large) {
-          words = total >= kIllegal ? pruned
-                                          ? "none: no other way is ever cheaper"
-                                          : "none: no other way is allowed"
-                  : regret >= kPenalty / 2
+        Verdict other = verdict(least);
+        if (least.neededBytes)
+          words = "none: every other way " + neededText(least);
+        else if (!least.fits())
+          words = pruned ? "none: no other way is ever cheaper"
+                         : "none: no other way is allowed";
+        else if (!other.why.empty())
+          words = least.cost - optimum >= kPenalty / 2
                       ? "none: every other way moves a weight"
                       : "none: every other way keeps whole activations";
-          regret = 0;
-        }
         for (const Traffic *traffic : {&step.forward, &step.backward}) {
           if (collectiveName(traffic->transfer).empty())
             continue;
-          plan.collectives[next].runnerUp = words;
-          plan.collectives[next].regret = regret;
-          ++next;
+          PredictedCollective &mine = plan.collectives[next++];
+          mine.runnerUp = words;
+          mine.regret = other.regret;
+          mine.regretIsBound = other.isBound;
         }
       });
 }
 
-/// What costs `total` or, if that is no time, why it is out.
-static std::pair<Time, std::string> verdict(Time total, const Model &model,
-                                            const Solver &solver, bool pruned) {
-  if (total >= kIllegal)
-    return {0, pruned ? "never cheaper" : "fits nothing around it"};
-  Time regret = total - solver.optimum();
-  if (regret >= kPenalty / 2)
-    return {0, "moves a weight, or leaves one whole"};
-  if (model.isSequenceParallel() && regret >= kSequencePenalty / 2)
-    return {0, "keeps whole activations"};
-  return {regret, ""};
-}
-
 /// Every strategy of every op and storage, the chosen one first.
-static void explainChoices(func::FuncOp function, const Model &model,
-                           const Solver &solver,
-                           const std::vector<std::vector<Time>> &marginals,
-                           bool pruned, Plan &plan) {
-  auto finish = [&](OpChoices choices, const PlannedOp &planned) {
+void Explainer::fillChoices() {
+  forEachChoice([&](Value stored, Operation *op, const PlannedOp &planned) {
+    OpChoices choices{planned.name, planned.kind, {}};
+    auto add = [&](const auto &operands, const auto &results,
+                   const Marginal &marginal) {
+      Verdict other = verdict(marginal);
+      choices.all.push_back({operands, results, other.regret, other.why,
+                             other.isBound, other.neededBytes});
+    };
+    using Layouts = SmallVector<Layout, 3>;
+    if (op)
+      for (auto [strategy, marginal] : model.strategies(op, *marginals))
+        add(strategy->operands, strategy->results, marginal);
+    else
+      for (const Model::Alternative &other :
+           model.alternatives(stored, *marginals))
+        add(Layouts(), Layouts{other.layout}, other.marginal);
     auto rank = [&](const OpChoices::Choice &choice) {
       bool chosen = choice.operands == planned.operands &&
                     choice.results == planned.results;
-      return std::tuple(!chosen, !choice.why.empty(), choice.regret);
+      return std::tuple(!chosen, !choice.why.empty(), choice.neededBytes != 0,
+                        choice.neededBytes, choice.regret,
+                        choice.regretIsBound);
     };
     llvm::stable_sort(choices.all, [&](const auto &a, const auto &b) {
       return rank(a) < rank(b);
     });
     plan.choices.push_back(std::move(choices));
-  };
-  auto addStorage = [&](Value value, const PlannedOp &planned) {
-    OpChoices choices{planned.name, planned.kind, {}};
-    for (const Model::Alternative &other :
-         model.alternatives(value, marginals)) {
-      auto [regret, why] = verdict(other.total, model, solver, pruned);
-      choices.all.push_back({{}, {other.layout}, regret, why});
-    }
-    finish(std::move(choices), planned);
-  };
-  for (auto [argument, planned] :
-       llvm::zip_equal(function.getArguments(), plan.arguments))
-    addStorage(argument, planned);
-  for (auto [op, planned] : llvm::zip_equal(
-           function.getBody().front().without_terminator(), plan.ops)) {
-    auto rule = cast<ShardingOpInterface>(op).getShardingRule();
-    if (isFreeSource(&op, *rule))
-      continue;
-    if (isParameter(&op, *rule)) {
-      addStorage(op.getResult(0), planned);
-      continue;
-    }
-    OpChoices choices{planned.name, planned.kind, {}};
-    for (auto [strategy, total] : model.strategies(&op, marginals)) {
-      auto [regret, why] = verdict(total, model, solver, pruned);
-      choices.all.push_back(
-          {strategy->operands, strategy->results, regret, why});
-    }
-    finish(std::move(choices), planned);
-  }
+  });
 }
 
-/// Why a value is whole on an axis.
-static void explainWhole(func::FuncOp function, const Model &model,
-                         const Solver &solver,
-                         const std::vector<std::vector<Time>> &marginals,
-                         const Realization &realization, bool pruned,
-                         Plan &plan) {
-  auto explainValue = [&](Value value, bool isParameter) {
-    const Layout &have = realization[value].layout;
-    if (cast<RankedTensorType>(value.getType()).getNumElements() <= 1)
-      return;
-    auto all = model.alternatives(value, marginals);
-    for (const AxisGroup &group : groupsOf(plan.mesh)) {
-      if (group.size == 1 || llvm::any_of(group.parts, [&](int part) {
-            return have.states[part].kind == Kind::S ||
-                   isPartial(have.states[part].kind);
-          }))
-        continue;
+/// `split`: the best way to split it over the group; null if there is none.
+std::string Explainer::whyWhole(const Model::Alternative *split,
+                                const AxisGroup &group) const {
+  if (!split && pruned)
+    return "splitting it is never cheaper";
+  if (!split)
+    return group.isData ? "it has no batch dimension to split"
+                        : "no dimension may be split: they are batch, tokens, "
+                          "or used whole";
+  Verdict other = verdict(split->marginal);
+  if (other.neededBytes)
+    return "splitting it " + neededText(split->marginal);
+  if (!other.why.empty())
+    return split->marginal.cost - optimum >= kPenalty / 2
+               ? "splitting it would move a weight"
+               : "splitting it would keep whole activations";
+  return "splitting it (" + split->layout.text(plan.mesh) + ") would cost " +
+         (other.isBound ? "at least " : "") + micros(other.regret) +
+         " more in all";
+}
+
+void Explainer::fillWhole() {
+  forEachValue([&](Value value, bool isParameter) {
+    auto all = model.alternatives(value, *marginals);
+    for (const AxisGroup &group : wholeOn(value)) {
       const Model::Alternative *split = best(all, [&](const Layout &layout) {
-        return llvm::any_of(group.parts, [&](int part) {
-          return layout.states[part].kind == Kind::S;
-        });
+        return isSplitOver(layout, group);
       });
-      WholeValue entry{valueName(value), group.name, "", isParameter};
-      Time regret = split ? split->total - solver.optimum() : 0;
-      if (!split && pruned)
-        entry.why = "splitting it is never cheaper";
-      else if (!split)
-        entry.why = group.isData ? "it has no batch dimension to split"
-                                 : "no dimension may be split: they are batch, "
-                                   "tokens, or used whole";
-      else if (regret >= kPenalty / 2)
-        entry.why = "splitting it would move a weight";
-      else if (model.isSequenceParallel() && regret >= kSequencePenalty / 2)
-        entry.why = "splitting it would keep whole activations";
-      else
-        entry.why = "splitting it (" + split->layout.text(plan.mesh) +
-                    ") would cost " + micros(regret) + " more in all";
-      plan.whole.push_back(std::move(entry));
+      plan.whole.push_back(
+          {valueName(value), group.name, whyWhole(split, group), isParameter});
     }
-  };
-  for (BlockArgument argument : function.getArguments())
-    explainValue(argument, false);
-  for (Operation &op : function.getBody().front().without_terminator()) {
-    auto rule = cast<ShardingOpInterface>(op).getShardingRule();
-    if (!isFreeSource(&op, *rule))
-      for (Value result : op.getResults())
-        explainValue(result, isParameter(&op, *rule));
-  }
+  });
 }
 
 void explain(func::FuncOp function, const Model &model, const Solver &solver,
@@ -207,11 +330,47 @@ void explain(func::FuncOp function, const Model &model, const Solver &solver,
   auto realization = Realization::of(function, plan, conversions);
   if (failed(realization))
     return;
-  auto marginals = solver.minMarginals();
-  explainCollectives(function, model, solver, marginals, *realization, pruned,
-                     plan);
-  explainWhole(function, model, solver, marginals, *realization, pruned, plan);
-  explainChoices(function, model, solver, marginals, pruned, plan);
+  Explainer(function, model, *realization, plan)
+      .fill(exactMarginals(solver.minMarginals()), solver.optimum(), pruned);
+}
+
+void explainWithin(func::FuncOp function, const Model &model,
+                   const MemoryModel &memory, int64_t budget,
+                   const ParetoResult &chosen, const SolverOptions &options,
+                   const ParetoOptions &search, Conversions &conversions,
+                   Plan &plan) {
+  auto realization = Realization::of(function, plan, conversions);
+  if (failed(realization))
+    return;
+  BudgetRegretOptions limits;
+  limits.bounds = options;
+  limits.search = search;
+  limits.beyond =
+      (model.isSequenceParallel() ? kSequencePenalty : kPenalty) / 2;
+  std::optional<BudgetRegret> regret;
+  regret.emplace(model.problem(), memory, budget, chosen, limits);
+  // Runners-up are among all strategies, if those are few enough.
+  bool complete = regret->bound();
+  if (!complete) {
+    Problem pruned = model.problem();
+    removeDominated(pruned, memory);
+    regret.emplace(std::move(pruned), memory, budget, chosen, limits);
+    if (!regret->bound()) {
+      plan.notes.push_back("the model is too large to compare other layouts "
+                           "within the limit: " +
+                           regret->error().message);
+      return;
+    }
+  }
+  Explainer explainer(function, model, *realization, plan);
+  regret->answer(explainer.questions());
+  explainer.fill(regret->marginals(), regret->optimum(), !complete);
+  if (regret->unanswered())
+    plan.notes.push_back(
+        std::to_string(regret->unanswered()) +
+        " runners-up cost at least what is said: the search for them ended "
+        "after " +
+        std::to_string(regret->work()) + " labels");
 }
 
 } // namespace mtp::plan

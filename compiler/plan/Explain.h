@@ -4,7 +4,8 @@
 //
 // Answers come from the solver's min-marginals: the exact least cost of the
 // whole plan with one choice forced (global regret), not from local
-// comparisons.
+// comparisons. Under a budget the plan with the forced choice has to fit, too
+// (BudgetRegret.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_PLAN_EXPLAIN_H
@@ -20,6 +21,14 @@ namespace mtp::plan {
 void explain(mlir::func::FuncOp function, const Model &model,
              const Solver &solver, bool pruned, Conversions &conversions,
              Plan &plan);
+
+/// The same of a plan that was chosen under a budget: `chosen` is its solution.
+/// `options` is for tables that have one cost an entry, `search` for lists.
+void explainWithin(mlir::func::FuncOp function, const Model &model,
+                   const MemoryModel &memory, int64_t budget,
+                   const ParetoResult &chosen, const SolverOptions &options,
+                   const ParetoOptions &search, Conversions &conversions,
+                   Plan &plan);
 
 } // namespace mtp::plan
 

@@ -117,6 +117,30 @@ private:
 };
 } // namespace
 
+/// "12.3 us more", "at least 12.3 us more".
+static std::string more(Time regret, bool isBound) {
+  return (isBound ? "at least " : "") + micros(regret) + " more";
+}
+
+/// Why all strategies but the chosen one are out.
+static std::string whyNone(const OpChoices &op) {
+  size_t others = op.all.size() - 1, large = 0;
+  const OpChoices::Choice *smallest = nullptr, *other = nullptr;
+  for (const OpChoices::Choice &choice : llvm::drop_begin(op.all)) {
+    (choice.neededBytes ? smallest : other) = &choice;
+    large += choice.neededBytes != 0;
+  }
+  for (const OpChoices::Choice &choice : llvm::drop_begin(op.all))
+    if (choice.neededBytes && choice.neededBytes < smallest->neededBytes)
+      smallest = &choice;
+  if (!smallest || !other)
+    return "each of " + std::to_string(others) +
+           " others is out: " + (smallest ? smallest : other)->why;
+  return std::to_string(large) + " of " + std::to_string(others) +
+         " others are out: the smallest " + smallest->why +
+         "; the rest: " + other->why;
+}
+
 /// For every op that has a choice: what it is and what would be next best.
 static void printChoices(const Plan &plan, llvm::raw_ostream &os) {
   Lines lines;
@@ -128,9 +152,8 @@ static void printChoices(const Plan &plan, llvm::raw_ostream &os) {
               " (" + op.kind + "): " + choiceText(op.all[0], plan.mesh) + "; " +
                   (next.why.empty()
                        ? "runner-up: " + choiceText(next, plan.mesh) + ", " +
-                             micros(next.regret) + " more"
-                       : "each of " + std::to_string(op.all.size() - 1) +
-                             " others is out: " + next.why));
+                             more(next.regret, next.regretIsBound)
+                       : whyNone(op)));
   }
   lines.print("choices (all strategies: --explain-json)", os);
 }
@@ -158,6 +181,10 @@ std::string explainText(const Plan &plan) {
   os << "plan for mesh " << meshText(plan.axes) << " (" << plan.origin << ")\n";
   os << "  predicted, forward and backward: " << micros(plan.cost)
      << "; everything replicated: " << micros(plan.allReplicated) << "\n";
+  if (plan.limit)
+    os << "  layouts are the cheapest within " << plan.limit
+       << " bytes a rank by the planner's sum, of which they take "
+       << plan.bytes << "; all that is compared with them fits, too\n";
   for (const std::string &note : plan.notes)
     os << "  " << note << "\n";
   os << "weights\n";
@@ -170,8 +197,9 @@ std::string explainText(const Plan &plan) {
        << c.value << "' for '" << c.node << "': " << c.bytes << " bytes, "
        << micros(c.time) << "; " << c.reason;
     if (!c.runnerUp.empty())
-      os << "; runner-up: " << c.runnerUp << ", " << micros(c.regret)
-         << " more";
+      os << "; runner-up: " << c.runnerUp;
+    if (!c.runnerUp.empty() && !llvm::StringRef(c.runnerUp).starts_with("none"))
+      os << ", " << more(c.regret, c.regretIsBound);
     os << "\n";
   }
   Lines weights, values;
@@ -210,6 +238,9 @@ static json choicesJson(const Plan &plan) {
           {{"operands", layoutTexts(choice.operands, plan.mesh)},
            {"results", layoutTexts(choice.results, plan.mesh)},
            {"regret_us", choice.why.empty() ? json(us(choice.regret)) : json()},
+           {"is_bound", choice.regretIsBound},
+           {"needed_bytes",
+            choice.neededBytes ? json(choice.neededBytes) : json()},
            {"why", choice.why}});
     list.push_back(
         {{"name", op.name}, {"op", op.kind}, {"strategies", std::move(all)}});
@@ -257,6 +288,8 @@ json explainJson(const Plan &plan) {
                  {"weights", json::array()},
                  {"collectives", json::array()},
                  {"whole", json::array()}};
+  if (plan.limit)
+    result["layout_limit"] = {{"bytes", plan.limit}, {"used", plan.bytes}};
   for (const PredictedWeight &weight : plan.weights)
     result["weights"].push_back(
         {{"name", weight.name},
@@ -282,7 +315,8 @@ json explainJson(const Plan &plan) {
                                      {"wire_bytes", c.wireBytes},
                                      {"time_us", us(c.time)},
                                      {"runner_up", c.runnerUp},
-                                     {"regret_us", us(c.regret)}});
+                                     {"regret_us", us(c.regret)},
+                                     {"is_bound", c.regretIsBound}});
   for (const WholeValue &whole : plan.whole)
     result["whole"].push_back({{"value", whole.value},
                                {"axis", whole.axis},

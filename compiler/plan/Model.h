@@ -24,8 +24,8 @@
 #define MTP_COMPILER_PLAN_MODEL_H
 
 #include "compiler/plan/DualBound.h"
+#include "compiler/plan/BudgetRegret.h"
 #include "compiler/plan/Plan.h"
-#include "compiler/plan/Solver.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -94,24 +94,33 @@ public:
   bool isSequenceParallel() const { return space.isSequenceParallel(); }
   /// The layouts of an assignment.
   Plan decode(llvm::ArrayRef<int> assignment) const;
+  /// The assignment that has these layouts; nothing if a strategy is not one of
+  /// the space.
+  std::optional<std::vector<int>> encode(const Plan &plan) const;
 
-  /// For each value: least cost of the whole plan for every produced layout,
-  /// from the solver's min-marginals.
+  /// A layout, with the cheapest strategy that has it.
   struct Alternative {
     Layout layout;
-    Time total = kIllegal;
+    Marginal marginal;
   };
-  std::vector<Alternative>
-  alternatives(mlir::Value value,
-               const std::vector<std::vector<Time>> &marginals) const;
-  /// Every strategy of an op, with the same cost.
-  std::vector<std::pair<const Strategy *, Time>>
-  strategies(mlir::Operation *op,
-             const std::vector<std::vector<Time>> &marginals) const;
+  /// Every layout that `value` can be produced in; none of a constant.
+  std::vector<Alternative> alternatives(mlir::Value value,
+                                        const Marginals &marginals) const;
   /// The same for the layouts in which an operand is read.
-  std::vector<Alternative>
-  alternatives(mlir::OpOperand &operand,
-               const std::vector<std::vector<Time>> &marginals) const;
+  std::vector<Alternative> alternatives(mlir::OpOperand &operand,
+                                        const Marginals &marginals) const;
+  /// Every strategy of an op.
+  std::vector<std::pair<const Strategy *, Marginal>>
+  strategies(mlir::Operation *op, const Marginals &marginals) const;
+
+  /// Which strategy is cheapest among those that produce `value`, or read the
+  /// operand, in such a layout; nothing of a constant.
+  using Fits = llvm::function_ref<bool(const Layout &)>;
+  std::optional<Question> question(mlir::Value value, Fits fits) const;
+  std::optional<Question> question(mlir::OpOperand &operand, Fits fits) const;
+  /// Which strategy of the op is cheapest but those that `planned` has.
+  std::optional<Question> question(mlir::Operation *op,
+                                   const PlannedOp &planned) const;
 
 private:
   class ByteTables;
@@ -177,6 +186,7 @@ private:
   void addPair(int a, int b, llvm::function_ref<Time(int, int)> cost);
   void addUnary(int variable, int strategy, Time cost);
   int unitOf(mlir::Value value) const;
+  const Unit *unitOf(mlir::Operation *op) const;
 
   mlir::func::FuncOp function;
   const Space &space;

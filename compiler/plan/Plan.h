@@ -45,6 +45,7 @@ struct PredictedCollective {
   Time time = 0;
   std::string runnerUp; ///< the best plan without it, in words; "" if not asked
   Time regret = 0;      ///< how much more that plan costs
+  bool regretIsBound = false; ///< it costs at least so much more
 };
 
 /// How a parameter is stored.
@@ -61,12 +62,17 @@ struct WholeValue {
 };
 
 /// Everything that an op (or the storage of an input or a parameter) could be,
-/// and how much more the whole plan would cost with it: its global regret.
+/// and how much more the whole plan would cost with it: its global regret,
+/// among the plans that fit where there is a limit of bytes.
 struct OpChoices {
   struct Choice {
     llvm::SmallVector<Layout, 3> operands, results;
     Time regret = 0;
-    std::string why; ///< why it is out, if no time says so
+    std::string why;            ///< why it is out, if no time says so
+    bool regretIsBound = false; ///< it costs at least so much more
+    /// If no plan that fits has it: what the smallest that has it needs, or at
+    /// least needs; else 0.
+    int64_t neededBytes = 0;
   };
   std::string name, kind;
   std::vector<Choice> all; ///< the chosen one first, then by regret
@@ -85,6 +91,7 @@ struct Plan {
   /// A bound that equals the cost proves the plan.
   std::string method;
   int64_t bytes = 0; ///< of a rank, by the model of PlanOptions::budget
+  int64_t limit = 0; ///< of these bytes; 0: there was none
   double solveMs = 0;
   int width = 0;
   std::vector<PredictedCollective> collectives;
@@ -105,8 +112,10 @@ struct PlanOptions {
   bool annotations = true; ///< attributes mtp.pin and mtp.plan are pins, too
   bool explain = false;    ///< fill runner-up and regret
   /// The cheapest plan within it, or that of the fewest bytes; tokens may be
-  /// split to get there. There are no runners-up then.
+  /// split to get there.
   const PlanBudget *budget = nullptr;
+  /// Under the budget, of several plans of least cost this one.
+  const Plan *prefer = nullptr;
 };
 
 /// Parses "dp=2,tp=4"; false and `error` if an axis is malformed or given

@@ -100,6 +100,7 @@ struct Row {
   std::string phase, op, kind, axis, value, conjugate, reason, runnerUp;
   int64_t bytes = 0;
   double timeUs = -1, regretUs = -1; ///< negative: not known
+  bool regretIsBound = false;
 };
 
 /// The conversions of the graph that move something, in program order, with
@@ -138,6 +139,7 @@ std::vector<Row> rowsOfGraph(const json &explain) {
         it->second.erase(it->second.begin());
         row.runnerUp = match.at("runner_up");
         row.regretUs = match.at("regret_us");
+        row.regretIsBound = match.value("is_bound", false);
         if (row.reason.empty())
           row.reason = match.at("reason");
       }
@@ -161,7 +163,8 @@ std::string regretText(const Row &row) {
     return row.regretUs < 0 ? "" : "not asked";
   if (row.runnerUp.rfind("none", 0) == 0)
     return row.runnerUp;
-  return row.runnerUp + ": " + microsText(row.regretUs) + " more";
+  return row.runnerUp + (row.regretIsBound ? ": at least " : ": ") +
+         microsText(row.regretUs) + " more";
 }
 
 constexpr size_t kParts = 12; ///< largest parts that are shown

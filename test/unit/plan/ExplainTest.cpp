@@ -24,6 +24,53 @@ TEST_F(ExplainTest, RegretOfEveryOpOnTwoAxes) {
   comparePlansWithRunnersUp("dp=2,tp=2", 10);
 }
 
+TEST_F(ExplainTest, RegretUnderABudgetIsThatOfPlanningAgain) {
+  parse(gpt({.layers = 2}));
+  compareWithinBudgets("tp=2", /*training=*/true, 30);
+  compareWithinBudgets("tp=4", /*training=*/false, 30);
+}
+
+TEST_F(ExplainTest, RegretUnderABudgetOnTwoAxes) {
+  parse(gpt({.layers = 1}));
+  compareWithinBudgets("dp=2,tp=2", /*training=*/true, 10);
+}
+
+TEST_F(ExplainTest, ALimitOfBytesIsNamed) {
+  parse(gpt({.layers = 1}));
+  PlanBudget budget;
+  budget.parameterBytes = [](mlir::Operation *op, const Layout &layout,
+                             const MeshShape &mesh) {
+    return arenaBytes(tensorInfo(op->getResult(0)), layout, mesh);
+  };
+  PlanOptions options;
+  options.explain = true;
+  options.budget = &budget;
+  budget.bytes = 1;
+  budget.bytes = choose("tp=4", options).bytes;
+  Plan plan = choose("tp=4", options);
+  ASSERT_EQ(plan.limit, budget.bytes);
+  nlohmann::json json = explainJson(plan);
+  EXPECT_EQ(json["layout_limit"]["bytes"], budget.bytes);
+  EXPECT_EQ(json["layout_limit"]["used"], plan.bytes);
+  std::string limit = std::to_string(budget.bytes), text = explainText(plan);
+  EXPECT_NE(text.find("layouts are the cheapest within " + limit),
+            std::string::npos)
+      << text;
+  // Nothing that takes more may be chosen at the smallest limit.
+  int large = 0;
+  for (const nlohmann::json &op : json["choices"])
+    for (const nlohmann::json &choice : op["strategies"]) {
+      if (choice["needed_bytes"].is_null())
+        continue;
+      ++large;
+      EXPECT_GT(choice["needed_bytes"], budget.bytes);
+      EXPECT_TRUE(choice["regret_us"].is_null());
+      EXPECT_NE(choice["why"].get<std::string>().find(limit),
+                std::string::npos);
+    }
+  EXPECT_GT(large, 10);
+}
+
 TEST_F(ExplainTest, TheJsonHasTheDocumentedKeys) {
   parse(gpt({.layers = 1}));
   PlanOptions options;
@@ -45,14 +92,21 @@ TEST_F(ExplainTest, TheJsonHasTheDocumentedKeys) {
     EXPECT_EQ(choice["name"], op["name"]);
     EXPECT_EQ(choice["strategies"][0]["results"], op["results"]);
     EXPECT_EQ(choice["strategies"][0]["regret_us"], 0.0);
+    for (const nlohmann::json &strategy : choice["strategies"]) {
+      EXPECT_EQ(strategy["is_bound"], false);
+      EXPECT_TRUE(strategy["needed_bytes"].is_null());
+    }
   }
   // Parts of the time add up to it.
   double sum = 0;
   for (const nlohmann::json &part : json["contributions"]["time"])
     sum += part["us"].get<double>();
   EXPECT_NEAR(sum, json["cost_us"].get<double>(), 1e-3);
-  for (const nlohmann::json &c : json["collectives"])
+  for (const nlohmann::json &c : json["collectives"]) {
     EXPECT_FALSE(c["conjugate"].get<std::string>().empty());
+    EXPECT_EQ(c["is_bound"], false);
+  }
+  EXPECT_FALSE(json.contains("layout_limit"));
 }
 
 TEST_F(ExplainTest, IdleRanksAreTold) {

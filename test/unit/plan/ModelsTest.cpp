@@ -36,4 +36,14 @@ TEST_F(ModelsTest, RegretOfEveryOpOnTwoAxes) {
   }
 }
 
+TEST_F(ModelsTest, RegretUnderABudgetIsThatOfPlanningAgain) {
+  for (const char *name : {"gpt2-ts", "gpt2-dynamo"}) {
+    SCOPED_TRACE(name);
+    read(name);
+    compareWithinBudgets("tp=2", /*training=*/false, 60);
+  }
+  read("gpt2-ts", /*training=*/true);
+  compareWithinBudgets("dp=2,tp=2", /*training=*/true, 60);
+}
+
 } // namespace

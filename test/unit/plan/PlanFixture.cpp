@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "PlanFixture.h"
 
+#include <cstdio>
 #include <map>
 
 using namespace mlir;
@@ -190,8 +191,9 @@ std::string PlanTest::refusal(const std::string &mesh,
   return messages;
 }
 
-Problem PlanTest::problemOf(const std::string &mesh, Objective objective,
-                            Freedom freedom) {
+void PlanTest::withModel(const std::string &mesh, Objective objective,
+                         Freedom freedom,
+                         function_ref<void(Model &, const MeshShape &)> visit) {
   func::FuncOp function = mainFunction(*module);
   Roles roles(function);
   MeshShape shape = refineMesh(function, roles, axesOf(mesh));
@@ -202,7 +204,16 @@ Problem PlanTest::problemOf(const std::string &mesh, Objective objective,
   Space space(function, roles, shape, freedom);
   Model model(function, space, conversions, objective);
   model.build();
-  return model.problem();
+  visit(model, shape);
+}
+
+Problem PlanTest::problemOf(const std::string &mesh, Objective objective,
+                            Freedom freedom) {
+  Problem problem;
+  withModel(mesh, objective, freedom, [&](Model &model, const MeshShape &) {
+    problem = model.problem();
+  });
+  return problem;
 }
 
 void PlanTest::forEachAlternative(
@@ -210,32 +221,28 @@ void PlanTest::forEachAlternative(
     function_ref<void(const std::string &, const Layout &, Time,
                       const MeshShape &)>
         visit) {
-  func::FuncOp function = mainFunction(*module);
-  Roles roles(function);
-  MeshShape shape = refineMesh(function, roles, axesOf(mesh));
-  std::vector<std::pair<std::string, int64_t>> links;
-  for (const MeshShape::Axis &axis : shape.axes)
-    links.push_back({axis.name(), axis.size});
-  Conversions conversions(shape, Machine::cpuThreads(links));
-  Space space(function, roles, shape, Freedom::Roles);
-  Model model(function, space, conversions, Objective::Parallel);
-  model.build();
-  Solver solver(model.problem());
-  ASSERT_TRUE(solver.solve());
-  auto marginals = solver.minMarginals();
-  std::map<std::string, int> names;
-  std::vector<mlir::Value> values(function.getArguments().begin(),
-                                  function.getArguments().end());
-  for (Operation &op : function.getBody().front().without_terminator())
-    values.insert(values.end(), op.result_begin(), op.result_end());
-  for (mlir::Value value : values)
-    ++names[valueName(value)];
-  for (mlir::Value value : values)
-    if (names[valueName(value)] == 1)
-      for (const Model::Alternative &alternative :
-           model.alternatives(value, marginals))
-        if (alternative.total < kIllegal)
-          visit(valueName(value), alternative.layout, alternative.total, shape);
+  withModel(mesh, Objective::Parallel, Freedom::Roles,
+            [&](Model &model, const MeshShape &shape) {
+              Solver solver(model.problem());
+              ASSERT_TRUE(solver.solve());
+              Marginals marginals = exactMarginals(solver.minMarginals());
+              func::FuncOp function = mainFunction(*module);
+              std::map<std::string, int> names;
+              std::vector<mlir::Value> values(function.getArguments().begin(),
+                                              function.getArguments().end());
+              for (Operation &op :
+                   function.getBody().front().without_terminator())
+                values.insert(values.end(), op.result_begin(), op.result_end());
+              for (mlir::Value value : values)
+                ++names[valueName(value)];
+              for (mlir::Value value : values)
+                if (names[valueName(value)] == 1)
+                  for (const Model::Alternative &alternative :
+                       model.alternatives(value, marginals))
+                    if (alternative.marginal.fits())
+                      visit(valueName(value), alternative.layout,
+                            alternative.marginal.cost, shape);
+            });
 }
 
 /// What fixes an op or a parameter to the choice, as attribute `mtp.plan`.
@@ -255,13 +262,30 @@ static DictionaryAttr annotation(Builder builder,
   return builder.getDictionaryAttr(entries);
 }
 
-void PlanTest::comparePlansWithRunnersUp(const std::string &mesh, int atLeast) {
-  PlanOptions options;
+std::vector<Time> PlanTest::costsInModel(const std::string &mesh,
+                                         const std::vector<Plan> &plans) {
+  std::vector<Time> costs;
+  withModel(mesh, Objective::Parallel, Freedom::Tokens,
+            [&](Model &model, const MeshShape &) {
+              for (const Plan &plan : plans) {
+                auto assignment = model.encode(plan);
+                costs.push_back(
+                    assignment ? costOf(model.problem(), *assignment) : -1);
+              }
+            });
+  return costs;
+}
+
+void PlanTest::comparePlansWithRunnersUp(const std::string &mesh, int atLeast,
+                                         PlanOptions options) {
   options.explain = true;
   Plan plan = choose(mesh, options);
+  options.explain = false;
+  exact = bounds = large = 0;
+  std::vector<Plan> plans{plan};
+  std::vector<const OpChoices *> runnersUp;
   auto function = mainFunction(*module);
   size_t next = function.getNumArguments();
-  int compared = 0;
   for (Operation &op : function.getBody().front().without_terminator()) {
     auto rule = cast<ShardingOpInterface>(op).getShardingRule();
     if (isFreeSource(&op, *rule))
@@ -269,18 +293,81 @@ void PlanTest::comparePlansWithRunnersUp(const std::string &mesh, int atLeast) {
     const OpChoices &choices = plan.choices.at(next++);
     ASSERT_EQ(choices.name, valueName(op.getResult(0)));
     EXPECT_EQ(choices.all.at(0).regret, 0) << choices.name;
-    if (choices.all.size() < 2 || !choices.all[1].why.empty())
+    EXPECT_FALSE(choices.all.at(0).regretIsBound) << choices.name;
+    if (choices.all.size() < 2)
       continue;
-    op.setAttr("mtp.plan",
-               annotation(Builder(&context), choices.all[1], plan.mesh));
-    Plan forced = choose(mesh);
+    const OpChoices::Choice &other = choices.all[1];
+    if (!other.why.empty() && !other.neededBytes)
+      continue;
+    op.setAttr("mtp.plan", annotation(Builder(&context), other, plan.mesh));
+    Plan forced = choose(mesh, options);
     op.removeAttr("mtp.plan");
-    EXPECT_EQ(forced.lowerBound - plan.lowerBound, choices.all[1].regret)
-        << choices.name;
-    ++compared;
+    if (other.neededBytes) {
+      EXPECT_GT(forced.bytes, plan.limit) << choices.name;
+      EXPECT_GE(forced.bytes, other.neededBytes) << choices.name;
+      if (!other.regretIsBound)
+        EXPECT_EQ(forced.bytes, other.neededBytes) << choices.name;
+      ++large;
+      continue;
+    }
+    if (plan.limit)
+      EXPECT_LE(forced.bytes, plan.limit) << choices.name;
+    plans.push_back(std::move(forced));
+    runnersUp.push_back(&choices);
+  }
+  // Conversions that a plan shares for nothing are not in lowerBound.
+  std::vector<Time> costs;
+  if (plan.limit)
+    costs = costsInModel(mesh, plans);
+  else
+    for (const Plan &forced : plans)
+      costs.push_back(forced.lowerBound);
+  for (size_t i = 0; i < runnersUp.size(); ++i) {
+    const OpChoices::Choice &other = runnersUp[i]->all[1];
+    Time regret = costs[i + 1] - costs[0];
+    EXPECT_GE(regret, other.regret) << runnersUp[i]->name;
+    if (!other.regretIsBound)
+      EXPECT_EQ(regret, other.regret) << runnersUp[i]->name;
+    ++(other.regretIsBound ? bounds : exact);
   }
   EXPECT_EQ(next, plan.choices.size());
-  EXPECT_GE(compared, atLeast);
+  EXPECT_GE(exact + bounds, atLeast);
+  if (!plan.limit)
+    EXPECT_EQ(bounds + large, 0);
+}
+
+void PlanTest::compareWithinBudgets(const std::string &mesh, bool training,
+                                    int atLeast) {
+  PlanBudget budget;
+  budget.training = training;
+  budget.parameterBytes = [&](Operation *op, const Layout &layout,
+                              const MeshShape &shape) {
+    return (training ? 4 : 1) *
+           arenaBytes(tensorInfo(op->getResult(0)), layout, shape);
+  };
+  PlanOptions options;
+  options.budget = &budget;
+  budget.bytes = INT64_MAX;
+  Plan cheapest = choose(mesh, options);
+  EXPECT_EQ(cheapest.limit, 0);
+  budget.bytes = 1;
+  Plan smallest = choose(mesh, options);
+  ASSERT_LT(smallest.bytes, cheapest.bytes);
+  int known = 0;
+  for (int part : {1, 3}) {
+    budget.bytes =
+        smallest.bytes + (cheapest.bytes - smallest.bytes) * part / 4;
+    SCOPED_TRACE(budget.bytes);
+    comparePlansWithRunnersUp(mesh, 0, options);
+    std::printf("%s, limit %lld of %lld to %lld: %d runners-up, %d by a lower "
+                "bound, %d too large\n",
+                mesh.c_str(), (long long)budget.bytes,
+                (long long)smallest.bytes, (long long)cheapest.bytes, exact,
+                bounds, large);
+    EXPECT_LE(bounds, exact / 4);
+    known += exact;
+  }
+  EXPECT_GE(known, atLeast);
 }
 
 } // namespace mtp::plan

@@ -4,6 +4,7 @@
 #ifndef MTP_TEST_UNIT_PLAN_PLANFIXTURE_H
 #define MTP_TEST_UNIT_PLAN_PLANFIXTURE_H
 
+#include "compiler/plan/Memory.h"
 #include "compiler/plan/Model.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -46,13 +47,29 @@ protected:
                     Freedom freedom);
 
   /// Fixes the runner-up of every op and parameter, one at a time: the plan
-  /// costs as much more as was said.
-  void comparePlansWithRunnersUp(const std::string &mesh, int atLeast);
+  /// costs as much more as was said, or needs as many bytes.
+  void comparePlansWithRunnersUp(const std::string &mesh, int atLeast,
+                                 PlanOptions options = {});
+  /// The same under limits of bytes between those of the smallest plan and of
+  /// the cheapest; of all limits together at least so many have a cost.
+  void compareWithinBudgets(const std::string &mesh, bool training,
+                            int atLeast);
 
   mlir::MLIRContext context;
   std::unique_ptr<mlir::ScopedDiagnosticHandler> handler;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string messages;
+
+private:
+  /// Visits the model that the planner solves, built.
+  void withModel(const std::string &mesh, Objective objective, Freedom freedom,
+                 llvm::function_ref<void(Model &, const MeshShape &)> visit);
+  /// What the tables count for plans under a budget.
+  std::vector<Time> costsInModel(const std::string &mesh,
+                                 const std::vector<Plan> &plans);
+
+  /// Runners-up that were compared: by a cost, a bound of it, or bytes.
+  int exact = 0, bounds = 0, large = 0;
 };
 
 } // namespace mtp::plan
