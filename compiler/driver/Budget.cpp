@@ -3,9 +3,7 @@
 #include "compiler/driver/Budget.h"
 
 #include "compiler/autodiff/Recompute.h"
-#include "compiler/codegen/BufferPlan.h"
 #include "compiler/codegen/ProgramEmitter.h"
-#include "compiler/codegen/cuda/GpuKernels.h"
 #include "compiler/driver/Pipelines.h"
 #include "compiler/plan/Memory.h"
 #include "compiler/plan/StepTime.h"
@@ -16,121 +14,22 @@
 
 using namespace mlir;
 using namespace mtp;
-using nlohmann::json;
 
 /// The axis over which ZeRO cuts.
 static constexpr StringLiteral kDataAxis = "dp";
 static constexpr size_t kNamedTensors = 5;
 /// More bytes than any model has.
 static constexpr int64_t kUnlimited = int64_t(1) << 59;
-/// Layouts that are tried for a stage of ZeRO, besides the least and the most.
+/// Layouts that are tried for a stage of ZeRO, between two limits.
 static constexpr int kLayoutSteps = 6;
 /// Points between the least and the most, of layouts or of segments, that are
 /// tried where the least doesn't fit.
 static constexpr int kProbes = 3;
+/// Points that are tried then, and the work (BudgetPlans) that they may take.
+static constexpr int kPoints = 31;
+static constexpr int64_t kPointWork = int64_t(1) << 21;
 /// How often a smaller program is searched for, to name the least budget.
 static constexpr int kLeastRounds = 6;
-
-//===----------------------------------------------------------------------===//
-// What a rank holds
-//===----------------------------------------------------------------------===//
-
-static int64_t localBytes(const Artifact &artifact,
-                          const TensorLayout &layout) {
-  int64_t bytes = byteSize(layout.type);
-  for (int64_t extent : layout.localShape(artifact.axes))
-    bytes *= extent;
-  return bytes;
-}
-
-/// The values of the arena that are needed at the step which needs most.
-static std::vector<ResidentTensor> peakValues(func::FuncOp function) {
-  BufferPlan plan(function);
-  SmallVector<Value> homes;
-  std::map<int64_t, int64_t> changes; // of the bytes in use, by step
-  for (Operation &op : function.getBody().front())
-    for (Value result : op.getResults()) {
-      auto place = plan.place(result);
-      if (plan.home(result) != result || !place ||
-          place->space != BufferRef::Space::Arena)
-        continue;
-      homes.push_back(result);
-      auto [first, last] = plan.life(result);
-      changes[first] += place->bytes;
-      changes[last + 1] -= place->bytes;
-    }
-  int64_t used = 0, most = -1, peak = 0;
-  for (auto [step, change] : changes) {
-    used += change;
-    if (used > most) {
-      most = used;
-      peak = step;
-    }
-  }
-  std::vector<ResidentTensor> tensors;
-  for (Value home : homes)
-    if (auto [first, last] = plan.life(home); first <= peak && peak <= last)
-      tensors.push_back(
-          {plan::valueName(home), "value", plan.place(home)->bytes});
-  return tensors;
-}
-
-/// A value and its gradients have the name of one node, and so do the pieces of
-/// a parameter: they are named once.
-static std::vector<ResidentTensor>
-joined(const std::vector<ResidentTensor> &tensors) {
-  std::vector<ResidentTensor> result;
-  std::map<std::pair<std::string, std::string>, size_t> index;
-  for (const ResidentTensor &tensor : tensors) {
-    auto [known, isNew] =
-        index.try_emplace({tensor.name, tensor.what}, result.size());
-    if (isNew) {
-      result.push_back(tensor);
-      continue;
-    }
-    result[known->second].bytes += tensor.bytes;
-    ++result[known->second].count;
-  }
-  return result;
-}
-
-std::vector<ResidentTensor>
-mtp::largestTensors(ModuleOp module, const Artifact &artifact, size_t most) {
-  std::vector<ResidentTensor> tensors;
-  for (const Parameter &parameter : artifact.parameters)
-    tensors.push_back({parameter.name,
-                       parameter.state.empty() ? "parameter" : parameter.state,
-                       localBytes(artifact, parameter.layout)});
-  const Entry *largest = nullptr;
-  for (const Entry &entry : artifact.entries) {
-    if (!largest || entry.arenaBytes > largest->arenaBytes)
-      largest = &entry;
-    for (const Input &input : entry.inputs)
-      tensors.push_back(
-          {input.name, "input", localBytes(artifact, input.layout)});
-    for (const Output &output : entry.outputs)
-      tensors.push_back(
-          {output.name, "output", localBytes(artifact, output.layout)});
-  }
-  if (largest)
-    llvm::append_range(
-        tensors, peakValues(module.lookupSymbol<func::FuncOp>(largest->name)));
-  tensors = joined(tensors);
-  llvm::stable_sort(
-      tensors, [](const auto &a, const auto &b) { return a.bytes > b.bytes; });
-  if (tensors.size() > most)
-    tensors.resize(most);
-  return tensors;
-}
-
-std::string mtp::text(const std::vector<ResidentTensor> &tensors) {
-  std::string text;
-  for (const ResidentTensor &tensor : tensors)
-    text += (text.empty() ? "'" : ", '") + tensor.name + "' (" +
-            (tensor.count > 1 ? std::to_string(tensor.count) + " x " : "") +
-            tensor.what + ") " + std::to_string(tensor.bytes) + " bytes";
-  return text;
-}
 
 //===----------------------------------------------------------------------===//
 // The search
@@ -142,6 +41,8 @@ struct BudgetSearch::Pair {
   BudgetTrial base;
   plan::Time leastTime = plan::kIllegal;
   OwningOpRef<ModuleOp> module;
+  /// The program that computes nothing again, until it was tried.
+  OwningOpRef<ModuleOp> whole;
 };
 
 BudgetSearch::BudgetSearch(ModuleOp module, const CompileRequest &request)
@@ -235,19 +136,21 @@ std::optional<BudgetSearch::Pair> BudgetSearch::makePair(size_t layouts,
     good = succeeded(runPasses(*pair.module, [&](OpPassManager &passes) {
       addGradientPasses(passes, trainOf(pair.base));
     }));
+  if (good) {
+    pair.whole = request.train ? OwningOpRef<ModuleOp>(pair.module->clone())
+                               : std::move(pair.module);
+    good = !request.train ||
+           succeeded(runPasses(*pair.whole, [&](OpPassManager &passes) {
+             addUpdatePasses(passes, trainOf(pair.base));
+           }));
+  }
   if (!good) {
     BudgetTrial trial = pair.base;
     trial.failure = quiet.error.empty() ? "it can't be made" : quiet.error;
     trials.push_back(std::move(trial));
     return std::nullopt;
   }
-  // What the step takes at least: nothing is computed again.
-  OwningOpRef<ModuleOp> made = pair.module->clone();
-  if (request.train)
-    (void)runPasses(*made, [&](OpPassManager &passes) {
-      addUpdatePasses(passes, trainOf(pair.base));
-    });
-  pair.leastTime = plan::stepTime(*made, microBatches());
+  pair.leastTime = plan::stepTime(*pair.whole, microBatches());
   return pair;
 }
 
@@ -263,60 +166,76 @@ std::vector<int> BudgetSearch::stages() const {
                 : std::vector<int>{request.train->zero};
 }
 
+namespace {
+/// Launches without code: bytes depend on the buffers alone, and those are
+/// planned already.
+struct NoKernels : KernelModule {
+  using KernelModule::KernelModule;
+  FailureOr<SmallVector<KernelLaunch>> launches(Operation *, PlaceOf) override {
+    return SmallVector<KernelLaunch>(1);
+  }
+};
+} // namespace
+
 /// Makes a program as far as its buffers are planned and counts its bytes.
-void BudgetSearch::emitTrial(ModuleOp made, BudgetTrial &trial) {
-  Quiet quiet(made.getContext());
-  bool isOnGpu = request.device != "cpu";
-  std::unique_ptr<KernelModule> kernels =
-      isOnGpu ? std::make_unique<GpuKernelModule>(
-                    made.getContext(), request.gpuArch, request.precision)
-              : std::make_unique<KernelModule>(made.getContext());
+void BudgetSearch::emitTrial(OwningOpRef<ModuleOp> made, BudgetTrial &trial) {
+  Quiet quiet(made->getContext());
   Artifact artifact;
-  plan::predictCollectives(made, microBatches());
-  if (failed(runPasses(made,
-                       [&](OpPassManager &passes) {
-                         addPartitionPasses(passes);
-                         isOnGpu ? addGpuFusePasses(passes, request.gpuArch)
-                                 : addFusePasses(passes);
-                       })) ||
-      failed(emitProgram(made, *kernels, artifact))) {
+  plan::predictCollectives(*made, microBatches());
+  bool isOnGpu = request.device != "cpu";
+  bool good = succeeded(runPasses(*made, [&](OpPassManager &passes) {
+    addPartitionPasses(passes);
+    isOnGpu ? addGpuFusePasses(passes, request.gpuArch) : addFusePasses(passes);
+  }));
+  if (good) {
+    NoKernels kernels(made->getContext());
+    good = succeeded(emitProgram(*made, kernels, artifact));
+  }
+  if (!good) {
     trial.failure = quiet.error.empty() ? "it can't be made" : quiet.error;
     return;
   }
   trial.bytes = footprintOf(artifact).total;
-  bool least = llvm::none_of(trials, [&](const BudgetTrial &other) {
+  bool isLeast = llvm::none_of(trials, [&](const BudgetTrial &other) {
     return other.fits(trial.bytes);
   });
-  if (least)
-    largest = largestTensors(made, artifact, kNamedTensors);
+  if (isLeast) {
+    smallest = std::move(made);
+    smallestArtifact = std::move(artifact);
+  }
 }
 
 size_t BudgetSearch::attempt(Pair &pair, int64_t layers) {
   BudgetTrial trial = pair.base;
-  OwningOpRef<ModuleOp> made = pair.module->clone();
-  if (request.train) {
-    Quiet quiet(module.getContext());
+  OwningOpRef<ModuleOp> made;
+  if (layers) {
+    made = pair.module->clone();
     auto main = made->lookupSymbol<func::FuncOp>("main");
-    if (layers)
-      trial.layers = autodiff::recomputeLayers(main, layers).segments - 1;
+    trial.layers = autodiff::recomputeLayers(main, layers).segments - 1;
     if (layers > 0)
       trial.layers = std::min(trial.layers, layers);
     trial.layers = std::max<int64_t>(trial.layers, 0);
-    auto known = llvm::find_if(trials, [&](const BudgetTrial &other) {
-      return other.layouts == trial.layouts && other.zero == trial.zero &&
-             other.layers == trial.layers;
-    });
-    if (known != trials.end())
-      return size_t(known - trials.begin());
+  }
+  auto known = llvm::find_if(trials, [&](const BudgetTrial &other) {
+    return other.layouts == trial.layouts && other.zero == trial.zero &&
+           other.layers == trial.layers;
+  });
+  if (known != trials.end())
+    return size_t(known - trials.begin());
+  if (trial.layers) {
+    Quiet quiet(module.getContext());
     if (failed(runPasses(*made, [&](OpPassManager &passes) {
           addUpdatePasses(passes, trainOf(trial));
         })))
       trial.failure = quiet.error.empty() ? "it can't be made" : quiet.error;
+    else
+      trial.time = plan::stepTime(*made, microBatches());
+  } else {
+    made = std::move(pair.whole);
+    trial.time = pair.leastTime;
   }
-  if (trial.failure.empty()) {
-    trial.time = plan::stepTime(*made, microBatches());
-    emitTrial(*made, trial);
-  }
+  if (trial.failure.empty())
+    emitTrial(std::move(made), trial);
   trials.push_back(std::move(trial));
   return trials.size() - 1;
 }
@@ -348,6 +267,7 @@ int64_t BudgetSearch::fewestBytes() const {
 
 /// Finds the fastest program of a pair that fits.
 void BudgetSearch::searchPair(Pair &pair) {
+  searched.insert({pair.base.layouts, pair.base.zero, limit});
   size_t last = 0;
   auto take = [&](int64_t layers) {
     last = attempt(pair, layers);
@@ -400,12 +320,20 @@ bool BudgetSearch::run() {
     int64_t fewest = fewestBytes();
     if (fewest < 0)
       break;
-    limit = fewest;
+    limit = fewest - 1;
     search(pairs);
     choose(request.memoryBudget);
+    if (found) { // there is room, after all: the fastest in it
+      limit = request.memoryBudget;
+      search(pairs);
+    }
     if (fewestBytes() == fewest)
       break;
   }
+  if (!found && smallest)
+    largest = largestTensors(*smallest, smallestArtifact, kNamedTensors);
+  if (layouts().limit)
+    (void)plans->complete(choices[result().layouts].plan);
   return found;
 }
 
@@ -433,166 +361,188 @@ static int64_t parameterBytes(Operation *op, const Layout &layout,
          states * (train->zero > 0 ? cut : whole);
 }
 
-/// The cheapest layouts within `bytes` of the planner's model.
-FailureOr<plan::Plan>
-BudgetSearch::planWithin(int64_t bytes, int zero,
-                         plan::PlanOptions options) const {
+/// Of the planner's sum of bytes.
+plan::PlanBudget BudgetSearch::budgetOf(int64_t bytes, int zero) const {
   std::optional<TrainRequest> train = request.train;
   if (train)
     train->zero = zero;
   plan::PlanBudget budget;
   budget.bytes = bytes < kUnlimited ? bytes : INT64_MAX;
   budget.training = train.has_value();
-  budget.parameterBytes = [&](Operation *op, const Layout &layout,
-                              const MeshShape &mesh) {
+  budget.parameterBytes = [train](Operation *op, const Layout &layout,
+                                  const MeshShape &mesh) {
     return parameterBytes(op, layout, mesh, train);
   };
-  options.budget = &budget;
-  return plan::choosePlan(module, *axes, options);
+  return budget;
 }
 
-/// The same, as an index into `choices`. If nothing is as small, the cheapest
-/// of the smallest.
-std::optional<size_t>
-BudgetSearch::layoutsWithin(int64_t bytes, int zero,
-                            const plan::PlanOptions &options) {
+static bool sameLayouts(const plan::Plan &a, const plan::Plan &b) {
+  auto same = [](const std::vector<plan::PlannedOp> &x,
+                 const std::vector<plan::PlannedOp> &y) {
+    return llvm::equal(x, y,
+                       [](const plan::PlannedOp &p, const plan::PlannedOp &q) {
+                         return p.operands == q.operands &&
+                                p.results == q.results && p.copies == q.copies;
+                       });
+  };
+  return same(a.arguments, b.arguments) && same(a.ops, b.ops);
+}
+
+/// The cheapest layouts within `bytes`. If nothing is as small, the cheapest of
+/// the smallest.
+std::optional<BudgetSearch::Planned> BudgetSearch::layoutsWithin(int64_t bytes,
+                                                                 int zero) {
   auto known = planned.find({zero, bytes});
   if (known != planned.end())
     return known->second;
+  if (!plans)
+    plans = std::make_unique<plan::BudgetPlans>(module, *axes, *freeOptions);
   Quiet quiet(module.getContext());
   int64_t most = bytes;
-  auto plan = planWithin(most, zero, options);
+  auto plan = plans->within(budgetOf(most, zero), zero);
   if (succeeded(plan) && plan->bytes > most) {
     most = plan->bytes;
-    plan = planWithin(most, zero, options);
+    plan = plans->within(budgetOf(most, zero), zero);
   }
   if (failed(plan)) {
     unsearched = quiet.error;
     return std::nullopt;
   }
-  for (auto [key, index] : planned)
-    if (key.first == zero && choices[index].plan.bytes == plan->bytes)
-      return planned[{zero, bytes}] = index;
-  add({std::move(*plan), options, "layouts for the budget", false, most});
-  return planned[{zero, bytes}] = choices.size() - 1;
+  Planned &found = planned[{zero, bytes}];
+  found = {choices.size(), plan->bytes};
+  for (const auto &[key, other] : planned)
+    if (key.first == zero && other.bytes == found.bytes)
+      found.layouts = std::min(found.layouts, other.layouts);
+  for (size_t index = 0; index < choices.size(); ++index)
+    if (choices[index].again && sameLayouts(choices[index].plan, *plan))
+      found.layouts = std::min(found.layouts, index);
+  if (found.layouts == choices.size())
+    add({std::move(*plan), *freeOptions, "layouts for the budget", false,
+         most});
+  return found;
 }
 
 FailureOr<plan::Plan> BudgetSearch::explained() const {
   plan::PlanOptions options = layouts().options;
   options.explain = true;
-  options.prefer = &layouts().plan;
-  if (layouts().limit)
-    return planWithin(layouts().limit, result().zero, options);
+  if (layouts().limit) {
+    plan::PlanBudget budget = budgetOf(layouts().limit, result().zero);
+    options.budget = &budget;
+    options.prefer = &layouts().plan;
+    return plan::choosePlan(module, *axes, options);
+  }
   if (layouts().again)
     return plan::choosePlan(module, layouts().plan.axes, options);
   return layouts().plan;
 }
 
-/// Finds by bisection the largest bytes of the planner's model (Memory.h) whose
-/// cheapest layouts give a program that fits; the model mostly counts more than
-/// there is.
-void BudgetSearch::searchLayouts(int zero) {
-  // The bytes of the plan, and whether its program fits.
-  auto tryBytes = [&](int64_t bytes) -> std::pair<int64_t, bool> {
-    auto layouts = layoutsWithin(bytes, zero, *freeOptions);
-    if (!layouts)
-      return {0, false};
-    int64_t needed = choices[*layouts].plan.bytes;
-    auto isOfPair = [&](const BudgetTrial &trial) {
-      return trial.layouts == *layouts && trial.zero == zero;
+/// Plans within `bytes` of the planner's model, and makes the program unless
+/// one that fits is known to be as fast.
+BudgetSearch::LayoutPoint BudgetSearch::tryLimit(int64_t bytes, int zero) {
+  auto layouts = layoutsWithin(bytes, zero);
+  if (!layouts)
+    return {};
+  LayoutPoint point{bytes, layouts->bytes};
+  auto isOfPair = [&](const BudgetTrial &trial) {
+    return trial.layouts == layouts->layouts && trial.zero == zero;
+  };
+  bool isKnown = llvm::any_of(trials, isOfPair);
+  bool mayRepeat = request.train && request.train->recompute == "auto";
+  bool isSearched = searched.contains({layouts->layouts, zero, limit});
+  if (!isKnown || (mayRepeat && !isSearched)) {
+    auto [least, isNew] =
+        leastTimes.try_emplace({layouts->layouts, zero}, plan::Time(0));
+    auto isSlow = [&] {
+      return !isKnown && found && least->second >= result().time;
     };
-    auto fits = [&](const BudgetTrial &trial) {
-      return isOfPair(trial) && trial.fits(limit);
-    };
-    bool isKnown = llvm::any_of(trials, isOfPair);
-    bool mayRepeat = request.train && request.train->recompute == "auto";
-    if (isKnown && !mayRepeat)
-      return {needed, llvm::any_of(trials, fits)};
-    auto pair = makePair(*layouts, zero);
-    if (!pair)
-      return {needed, false};
+    std::optional<Pair> pair;
+    if (isNew || !isSlow()) {
+      pair = makePair(layouts->layouts, zero);
+      if (!pair)
+        return point;
+      least->second = pair->leastTime;
+    }
     // What is slower than a program that fits needs no trial: more bytes.
-    if (!isKnown && found && pair->leastTime >= result().time)
-      return {needed, true};
+    if (isSlow()) {
+      point.fits = true;
+      return point;
+    }
     searchPair(*pair);
-    return {needed, llvm::any_of(trials, fits)};
-  };
-  auto [least, fits] = tryBytes(1);
-  if (!least)
-    return;
-  int64_t most = tryBytes(kUnlimited).first, first = least;
-  // The fewest bytes of the model need not be the fewest of a program.
-  for (int probe = 1; probe <= kProbes && !fits; ++probe) {
-    least = first + (most - first) / (kProbes + 1) * probe;
-    fits = tryBytes(least).second;
   }
-  for (int step = 0; step < kLayoutSteps && fits && least < most; ++step) {
-    int64_t middle = least + (most - least) / 2;
-    auto [needed, good] = tryBytes(middle);
-    if (good)
-      least = middle;
-    else
-      most = std::min(middle, needed) - 1;
-  }
-}
-
-//===----------------------------------------------------------------------===//
-// What is said about it
-//===----------------------------------------------------------------------===//
-
-std::string BudgetSearch::describe(const BudgetTrial &trial) const {
-  std::string text = choices[trial.layouts].text;
-  if (!request.train)
-    return text;
-  text += trial.zero ? ", ZeRO stage " + std::to_string(trial.zero)
-                     : ", without ZeRO";
-  if (!trial.layers)
-    return text + ", nothing computed again";
-  return text + ", " + std::to_string(trial.layers) + " segment" +
-         (trial.layers > 1 ? "s" : "") + " computed again";
-}
-
-std::string BudgetSearch::message() const {
-  std::string budget = std::to_string(request.memoryBudget);
-  const BudgetTrial &trial = result();
-  std::string bytes = std::to_string(trial.bytes);
-  std::string note =
-      unsearched.empty() ? "" : "; layouts between these were not searched";
-  if (found)
-    return "memory: " + bytes + " of " + budget + " bytes on each rank; " +
-           describe(trial) + " (the fastest that fits, " +
-           std::to_string(trials.size()) + " tried" + note + ")";
-  return "no program fits a memory budget of " + budget +
-         " bytes a rank; the least that would do is " + bytes + " (" +
-         describe(trial) +
-         "). Largest tensors of a rank then: " + text(largest);
-}
-
-json BudgetSearch::json() const {
-  auto entry = [&](const BudgetTrial &trial) {
-    nlohmann::json value = {
-        {"layouts", choices[trial.layouts].text},
-        {"zero", trial.zero},
-        {"sequence_parallel", choices[trial.layouts].options.sequenceParallel},
-        {"recompute", trial.layers ? "layers" : "none"},
-        {"recompute_segments", trial.layers}};
-    return value;
-  };
-  nlohmann::json tried = nlohmann::json::array();
   for (const BudgetTrial &trial : trials) {
-    nlohmann::json value = entry(trial);
-    value["time_us"] = trial.time < plan::kIllegal
-                           ? nlohmann::json(double(trial.time) / 1e6)
-                           : nlohmann::json(nullptr);
-    if (int64_t bound = choices[trial.layouts].plan.bytes)
-      value["bound"] = bound;
-    if (trial.failure.empty())
-      value["bytes"] = trial.bytes;
-    else
-      value["failure"] = trial.failure;
-    tried.push_back(std::move(value));
+    if (!isOfPair(trial))
+      continue;
+    point.fits |= trial.fits(limit);
+    if (!trial.layers && trial.failure.empty())
+      point.allocated = trial.bytes;
   }
-  return {{"bytes", request.memoryBudget}, {"unsearched", unsearched},
-          {"used", result().bytes},        {"text", message()},
-          {"chosen", entry(result())},     {"tried", std::move(tried)}};
+  return point;
+}
+
+/// Between limits of which the lower gives a program that fits, and the upper
+/// one that doesn't: in the middle, and with `byLine` every other time where
+/// the line through both meets the budget. False if all in between is slower
+/// than what is known.
+bool BudgetSearch::narrow(LayoutPoint good, LayoutPoint bad, int zero,
+                          bool byLine) {
+  for (int step = 0; step < kLayoutSteps && good.limit < bad.limit; ++step) {
+    const bool isSlow = good.allocated<0, isTooLarge = bad.allocated> limit;
+    int64_t next = good.limit + (bad.limit - good.limit) / 2;
+    if (byLine && step % 2 == 0 && !isSlow && good.allocated <= limit &&
+        isTooLarge && good.bytes < bad.bytes) {
+      double share = double(limit - good.allocated) /
+                     double(bad.allocated - good.allocated);
+      next = good.bytes + int64_t(share * double(bad.bytes - good.bytes));
+      next = std::clamp(next, good.limit, bad.limit);
+    }
+    LayoutPoint point = tryLimit(next, zero);
+    if (point.fits) {
+      good = point;
+    } else {
+      bad = point;
+      bad.limit = std::min(next, point.bytes) - 1;
+    }
+    // Slower than what is known as well if the fastest of the rest is.
+    if (good.allocated < 0 && bad.allocated > limit && step < 2) {
+      LayoutPoint fastest = tryLimit(bad.limit, zero);
+      if (fastest.fits && fastest.allocated < 0)
+        return false;
+    }
+  }
+  return true;
+}
+
+/// Finds the largest bytes of the planner's model (Memory.h) whose cheapest
+/// layouts give a program that fits. More bytes of the model can be fewer of
+/// the program, so there is a second look, unless it takes much work: at points
+/// between the least and the most, from the fastest on, until one fits.
+void BudgetSearch::searchLayouts(int zero) {
+  LayoutPoint least = tryLimit(1, zero);
+  if (!least.bytes)
+    return;
+  LayoutPoint most = tryLimit(kUnlimited, zero);
+  least.limit = least.bytes;
+  most.limit = most.bytes;
+  LayoutPoint good = least;
+  auto between = [&](int64_t index, int64_t count) {
+    return least.limit + (most.limit - least.limit) / (count + 1) * index;
+  };
+  // The fewest bytes of the model need not be the fewest of a program.
+  for (int probe = 1; probe <= kProbes && !good.fits; ++probe)
+    good = tryLimit(between(probe, kProbes), zero);
+  if (good.fits && !narrow(good, most, zero, /*byLine=*/false))
+    return;
+  LayoutPoint bad = most;
+  const int64_t begin = plans->work();
+  for (int index = kPoints; index > 0; --index) {
+    if (plans->work() - begin > kPointWork)
+      return;
+    LayoutPoint point = tryLimit(between(index, kPoints), zero);
+    if (point.fits) {
+      narrow(point, bad, zero, /*byLine=*/true);
+      return;
+    }
+    bad = point;
+    bad.limit = point.bytes - 1;
+  }
 }

@@ -24,10 +24,13 @@
 #define MTP_COMPILER_DRIVER_BUDGET_H
 
 #include "compiler/driver/CompilerApi.h"
-#include "compiler/plan/Plan.h"
+#include "compiler/driver/LargestTensors.h"
+#include "compiler/plan/BudgetPlans.h"
 #include "runtime/artifact/Footprint.h"
 
+#include <deque>
 #include <map>
+#include <set>
 
 namespace mtp {
 
@@ -51,21 +54,6 @@ struct BudgetTrial {
   std::string failure; ///< why there is no such program; "" if there is
   bool fits(int64_t budget) const { return failure.empty() && bytes <= budget; }
 };
-
-/// A tensor that a rank holds at its peak, or several of one name.
-struct ResidentTensor {
-  std::string name, what; ///< "wte.weight", "parameter"
-  int64_t bytes = 0;      ///< of all
-  int64_t count = 1;
-};
-
-/// The largest `most` tensors of a rank: parameters, states, inputs, outputs,
-/// and the values of the arena at the step that needs most of it. `module` is
-/// that of which `artifact` was emitted.
-std::vector<ResidentTensor>
-largestTensors(mlir::ModuleOp module, const Artifact &artifact, size_t most);
-/// "'wte.weight' (parameter) 1234 bytes, ...".
-std::string text(const std::vector<ResidentTensor> &tensors);
 
 class BudgetSearch {
 public:
@@ -116,28 +104,48 @@ private:
   std::vector<int> stages() const;
   std::optional<Pair> makePair(size_t layouts, int zero);
   void searchLayouts(int zero);
-  std::optional<size_t> layoutsWithin(int64_t bytes, int zero,
-                                      const plan::PlanOptions &options);
-  mlir::FailureOr<plan::Plan> planWithin(int64_t bytes, int zero,
-                                         plan::PlanOptions options) const;
+  /// Layouts that were planned within a limit, and their bytes by the planner's
+  /// model.
+  struct Planned {
+    size_t layouts;
+    int64_t bytes;
+  };
+  std::optional<Planned> layoutsWithin(int64_t bytes, int zero);
+  /// Layouts that were planned within a limit, and their program.
+  struct LayoutPoint {
+    int64_t limit = 0;
+    int64_t bytes = 0;      ///< by the planner's model; 0: no plan
+    int64_t allocated = -1; ///< by the program that keeps everything, if made
+    bool fits = false;      ///< or is slower than one that does
+  };
+  LayoutPoint tryLimit(int64_t bytes, int zero);
+  bool narrow(LayoutPoint good, LayoutPoint bad, int zero, bool byLine);
+  plan::PlanBudget budgetOf(int64_t bytes, int zero) const;
   void searchPair(Pair &pair);
   size_t attempt(Pair &pair, int64_t layers);
-  void emitTrial(mlir::ModuleOp module, BudgetTrial &trial);
+  void emitTrial(mlir::OwningOpRef<mlir::ModuleOp> module, BudgetTrial &trial);
 
   mlir::ModuleOp module;
   const CompileRequest &request;
   /// Set if layouts may be chosen.
   std::optional<std::vector<std::pair<std::string, int64_t>>> axes;
   std::optional<plan::PlanOptions> freeOptions;
-  std::vector<BudgetLayouts> choices;
+  std::deque<BudgetLayouts> choices;
   std::vector<BudgetTrial> trials;
   int64_t limit; ///< the bytes that are searched for
   size_t chosen = 0;
   bool found = false;
-  /// Layouts that were planned, by stage and limit of the planner's model.
-  std::map<std::pair<int, int64_t>, size_t> planned;
+  std::unique_ptr<plan::BudgetPlans> plans;           ///< by stage
+  std::map<std::pair<int, int64_t>, Planned> planned; ///< by stage and limit
+  /// Pairs of layouts and stage, with the limit that they were searched for.
+  std::set<std::tuple<size_t, int, int64_t>> searched;
+  /// Of pairs that were made: what the program takes that keeps everything.
+  std::map<std::pair<size_t, int>, plan::Time> leastTimes;
   std::string unsearched; ///< why layouts were not searched, "" if they were
-  std::vector<ResidentTensor> largest; ///< of the trial with the fewest bytes
+  /// The program with the fewest bytes, and its largest tensors if none fits.
+  mlir::OwningOpRef<mlir::ModuleOp> smallest;
+  Artifact smallestArtifact;
+  std::vector<ResidentTensor> largest;
 };
 
 } // namespace mtp

@@ -1,54 +1,18 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- ChoosePlan.cpp - the cheapest plan ---------------------------------===//
-#include "compiler/cost/Target.h"
 #include "compiler/plan/Bounded.h"
+#include "compiler/plan/BudgetPlans.h"
 #include "compiler/plan/Explain.h"
-#include "compiler/plan/Memory.h"
 #include "compiler/plan/Pareto.h"
 #include "compiler/plan/Pins.h"
+#include "compiler/plan/StepTime.h"
 
 #include <chrono>
 
 using namespace mlir;
 
 namespace mtp::plan {
-
-bool parseMesh(StringRef text,
-               std::vector<std::pair<std::string, int64_t>> &axes,
-               std::string &error) {
-  SmallVector<StringRef> entries;
-  text.split(entries, ',');
-  for (StringRef entry : entries) {
-    auto [name, sizeText] = entry.split('=');
-    name = name.trim();
-    int64_t size = 0;
-    if (name.empty() || sizeText.trim().getAsInteger(10, size) || size < 1) {
-      error = ("mesh axis '" + entry + "' is not NAME=SIZE").str();
-      return false;
-    }
-    for (const auto &axis : axes)
-      if (axis.first == name) {
-        error = ("mesh axis '" + name + "' is given twice").str();
-        return false;
-      }
-    axes.push_back({name.str(), size});
-  }
-  int64_t ranks = 1;
-  for (const auto &axis : axes)
-    if (__builtin_mul_overflow(ranks, axis.second, &ranks) || ranks > 65536) {
-      error = "the mesh has more than 65536 ranks";
-      return false;
-    }
-  return true;
-}
-
-static Machine machineOf(const MeshShape &mesh) {
-  std::vector<std::pair<std::string, int64_t>> axes;
-  for (const MeshShape::Axis &axis : mesh.axes)
-    axes.push_back({axis.name(), axis.size});
-  return targetMachine(axes);
-}
 
 //===----------------------------------------------------------------------===//
 // The cheapest plan
@@ -64,27 +28,48 @@ public:
         mesh(refineMesh(function, roles, axes)),
         conversions(mesh, machineOf(mesh)) {}
 
+  /// What is asked for from here on, as a draft; see BudgetPlans.
+  void setBudget(const PlanBudget &budget, int kind) {
+    options.budget = &budget;
+    budgetKind = kind;
+    isDraft = true;
+  }
+  LogicalResult complete(Plan &plan) {
+    if (failed(describe(function, plan, conversions)))
+      return failure();
+    plan.lowerBound = std::min(plan.cost, plan.lowerBound);
+    plan.megatron = plan.cost;
+    return success();
+  }
+
+  int64_t workWithin() const {
+    int64_t work = 0;
+    for (const auto &[key, space] : spaces)
+      if (space)
+        for (const auto &[kind, solver] : space->solvers)
+          work += solver->work();
+    return work;
+  }
+
   /// The cheapest plan of a space. Unless `mustFind`, nothing, without a
   /// diagnostic, if the space is too large or has no plan that keeps the pins.
   FailureOr<std::optional<Plan>> run(Freedom freedom, bool mustFind,
                                      AxisSet joint = {}) {
+    if (options.budget)
+      return runWithin(freedom, mustFind, std::move(joint));
     bool isJoint = !joint.empty();
     Space space(function, roles, mesh, freedom, std::move(joint));
     openSpace(space, pins);
     Model model(function, space, conversions, options.objective);
-    // Lists of labels take more than one cost for each assignment.
-    const int mostStrategies = options.budget ? 32 : 128;
+    constexpr int mostStrategies = 128;
     bool isLarge = !mustFind && model.mostStrategies() > mostStrategies;
-    if (isLarge && (isJoint || options.budget))
+    if (isLarge && isJoint)
       return std::optional<Plan>();
-    for (const Pin &pin : pins.layouts)
-      if (failed(restrictTo(model, pin, mesh, /*quiet=*/!mustFind)))
-        return mustFind ? FailureOr<std::optional<Plan>>(failure())
-                        : std::optional<Plan>();
-    SolverOptions limits;
-    limits.tableLimit = int64_t(1) << 25;
-    limits.workLimit = int64_t(1) << (mustFind ? 30 : 28);
-    limits.prune = true;
+    auto pinned = keepPins(model, mustFind);
+    if (failed(pinned) || !*pinned)
+      return failed(pinned) ? FailureOr<std::optional<Plan>>(failure())
+                            : std::optional<Plan>();
+    const SolverOptions limits = limitsOf(mustFind);
     constexpr int64_t mostEntries = int64_t(1) << 23;
     if (isLarge || (!isJoint && model.tableEntries() > mostEntries)) {
       auto bounded = runBounded(
@@ -94,15 +79,12 @@ public:
     }
     model.build();
     Problem problem = model.problem();
-    if (options.budget)
-      return runWithin(model, problem, limits, mustFind);
     Solver solver(problem, limits);
     auto assignment = solver.solve();
     if (!assignment && !isJoint &&
         solver.error().kind == SolverError::TooWide) {
       Model unbuilt(function, space, conversions, options.objective);
-      for (const Pin &pin : pins.layouts) // they were kept before
-        (void)restrictTo(unbuilt, pin, mesh, /*quiet=*/true);
+      (void)keepPins(unbuilt, mustFind); // they were kept before
       auto bounded = runBounded(space, std::move(unbuilt), limits, freedom);
       if (failed(bounded) || *bounded)
         return bounded;
@@ -140,8 +122,9 @@ public:
     }
     if (options.explain) {
       // Runners-up are among all strategies, if those are few enough.
-      limits.prune = false;
-      Solver all(problem, limits);
+      SolverOptions whole = limits;
+      whole.prune = false;
+      Solver all(problem, whole);
       bool complete = all.solve().has_value();
       explain(function, model, complete ? all : solver, !complete, conversions,
               plan);
@@ -183,17 +166,24 @@ public:
   }
 
   /// The same under the budget.
-  FailureOr<std::optional<Plan>> runWithin(Model &model, const Problem &problem,
-                                           const SolverOptions &limits,
-                                           bool mustFind) {
+  FailureOr<std::optional<Plan>> runWithin(Freedom freedom, bool mustFind,
+                                           AxisSet joint) {
+    auto made = spaceWithin(freedom, mustFind, std::move(joint));
+    if (failed(made) || !*made)
+      return failed(made) ? FailureOr<std::optional<Plan>>(failure())
+                          : std::optional<Plan>();
+    Model &model = (*made)->model;
     ParetoOptions pareto;
-    // Lists are long: what is too large for them is said at once.
-    pareto.tables = limits;
-    pareto.tables.tableLimit = int64_t(1) << 17;
-    pareto.tables.workLimit = int64_t(1) << 23;
+    pareto.tables = limitsOf(mustFind);
+    pareto.tables.tableLimit = int64_t(1) << 22;
+    pareto.tables.workLimit = int64_t(1) << 24;
     pareto.labelLimit = int64_t(1) << 16;
-    const MemoryModel memory = model.memory(*options.budget);
-    ParetoSolver solver(problem, memory, options.budget->bytes, pareto);
+    std::unique_ptr<ParetoSolver> &slot = (*made)->solvers[budgetKind];
+    if (!slot)
+      slot = std::make_unique<ParetoSolver>(
+          model.problem(), model.memory(*options.budget), 0, pareto);
+    ParetoSolver &solver = *slot;
+    solver.setBudget(options.budget->bytes);
     ParetoResult result = solver.solve();
     if (result.assignment.empty()) {
       if (!mustFind)
@@ -202,9 +192,10 @@ public:
              << "there is no plan: " << solver.error().message;
     }
     if (options.prefer)
-      prefer(*options.prefer, model, memory, result);
+      prefer(*options.prefer, model, result);
     Plan plan = model.decode(result.assignment);
-    if (failed(describe(function, plan, conversions)))
+    plan.cost = result.cost % penaltyOf((*made)->space);
+    if (!isDraft && failed(describe(function, plan, conversions)))
       return failure();
     plan.bytes = result.bytes.total();
     plan.limit = options.budget->bytes == INT64_MAX ? 0 : options.budget->bytes;
@@ -215,25 +206,31 @@ public:
       plan.notes.push_back("there are too many plans of different bytes for an "
                            "exact search; this one fits");
     if (options.explain && result.status != ParetoResult::Infeasible) {
-      SolverOptions whole = limits;
+      SolverOptions whole = limitsOf(mustFind);
       whole.prune = false;
-      explainWithin(function, model, memory, options.budget->bytes, result,
-                    whole, pareto, conversions, plan);
+      explainWithin(function, model, model.memory(*options.budget),
+                    options.budget->bytes, result, whole, pareto, conversions,
+                    plan);
     }
     return std::optional<Plan>(std::move(plan));
   }
 
-  /// Takes `plan` as the result, if it fits and costs as little.
-  void prefer(const Plan &plan, const Model &model, const MemoryModel &memory,
-              ParetoResult &result) {
+  /// Takes `plan` as the result, if it fits. Where the search has a gap it may
+  /// cost more or less than what was found now.
+  void prefer(const Plan &plan, Model &model, ParetoResult &result) {
     auto assignment = model.encode(plan);
-    if (!assignment || costOf(model.problem(), *assignment) != result.cost)
+    Time cost = assignment ? costOf(model.problem(), *assignment) : kIllegal;
+    if (cost >= kIllegal)
       return;
-    ByteCount bytes = bytesOf(model.problem(), memory, *assignment);
+    ByteCount bytes =
+        bytesOf(model.problem(), model.memory(*options.budget), *assignment);
     if (bytes.total() > options.budget->bytes)
       return;
+    if (cost > result.bound)
+      result.status = ParetoResult::Gap;
     result.assignment = std::move(*assignment);
     result.bytes = bytes;
+    result.cost = cost;
   }
 
   /// Everything invariant: always legal.
@@ -292,8 +289,63 @@ public:
   std::vector<AxisGroup> axisGroups() const { return groupsOf(mesh); }
 
 private:
+  /// A space with its tables, and the solvers of the kinds of budgets.
+  struct SpaceWithin {
+    SpaceWithin(Planner &planner, Freedom freedom, AxisSet joint)
+        : space(openedSpace(planner, freedom, std::move(joint))),
+          model(planner.function, space, planner.conversions,
+                planner.options.objective) {}
+    static Space openedSpace(Planner &planner, Freedom freedom, AxisSet joint) {
+      Space space(planner.function, planner.roles, planner.mesh, freedom,
+                  std::move(joint));
+      openSpace(space, planner.pins);
+      return space;
+    }
+    Space space;
+    Model model;
+    std::map<int, std::unique_ptr<ParetoSolver>> solvers;
+  };
+
   static Time penaltyOf(const Space &space) {
     return space.isSequenceParallel() ? kSequencePenalty : kPenalty;
+  }
+
+  static SolverOptions limitsOf(bool mustFind) {
+    SolverOptions limits;
+    limits.tableLimit = int64_t(1) << 25;
+    limits.workLimit = int64_t(1) << (mustFind ? 30 : 28);
+    limits.prune = true;
+    return limits;
+  }
+
+  /// False if the pins leave nothing, with a diagnostic if they must.
+  FailureOr<bool> keepPins(Model &model, bool mustFind) {
+    for (const Pin &pin : pins.layouts)
+      if (failed(restrictTo(model, pin, mesh, /*quiet=*/!mustFind)))
+        return mustFind ? FailureOr<bool>(failure()) : FailureOr<bool>(false);
+    return true;
+  }
+
+  /// Made when it is asked for first; null if it is too large or has no plan
+  /// that keeps the pins.
+  FailureOr<SpaceWithin *> spaceWithin(Freedom freedom, bool mustFind,
+                                       AxisSet joint) {
+    std::pair key(freedom, std::vector<int>(joint.begin(), joint.end()));
+    auto known = spaces.find(key);
+    if (known != spaces.end())
+      return known->second.get();
+    auto made = std::make_unique<SpaceWithin>(*this, freedom, std::move(joint));
+    // Lists of labels take more than one cost for each assignment.
+    constexpr int mostStrategies = 32;
+    if (!mustFind && made->model.mostStrategies() > mostStrategies)
+      return (spaces[key] = nullptr).get();
+    auto pinned = keepPins(made->model, mustFind);
+    if (failed(pinned))
+      return failure();
+    if (!*pinned)
+      return (spaces[key] = nullptr).get();
+    made->model.build();
+    return (spaces[key] = std::move(made)).get();
   }
 
   /// Of `variables`, the one with most legal strategies keeps the cheapest.
@@ -326,6 +378,10 @@ private:
   Conversions conversions;
   Pins pins;
   Time spaceBound = 0;
+  int budgetKind = 0;
+  bool isDraft = false; ///< plans are not described
+  std::map<std::pair<Freedom, std::vector<int>>, std::unique_ptr<SpaceWithin>>
+      spaces; ///< under budgets
 };
 } // namespace
 
@@ -347,16 +403,10 @@ static bool isBetter(const Plan &a, const Plan &b, const PlanBudget *budget) {
 /// all strategies that use the set as one axis. So no plan is dearer than that
 /// of the parallel objective or than everything replicated. The plan says so,
 /// with the bound that is proven.
-FailureOr<Plan> choosePlan(ModuleOp module,
-                           ArrayRef<std::pair<std::string, int64_t>> axes,
-                           const PlanOptions &options) {
+static FailureOr<Plan>
+choosePlan(Planner &planner, ArrayRef<std::pair<std::string, int64_t>> axes,
+           const PlanOptions &options) {
   auto start = std::chrono::steady_clock::now();
-  func::FuncOp function = mainFunction(module);
-  if (!function)
-    return failure();
-  Planner planner(function, axes, options);
-  if (failed(planner.findPins(axes)))
-    return failure();
   bool isTime =
       options.objective == Objective::Time && !options.sequenceParallel;
   auto found = isTime ? planner.run(Freedom::All, /*mustFind=*/false)
@@ -415,5 +465,61 @@ FailureOr<Plan> choosePlan(ModuleOp module,
   }
   return plan;
 }
+
+FailureOr<Plan> choosePlan(ModuleOp module,
+                           ArrayRef<std::pair<std::string, int64_t>> axes,
+                           const PlanOptions &options) {
+  func::FuncOp function = mainFunction(module);
+  if (!function)
+    return failure();
+  Planner planner(function, axes, options);
+  if (failed(planner.findPins(axes)))
+    return failure();
+  return choosePlan(planner, axes, options);
+}
+
+class BudgetPlans::Planners {
+public:
+  Planners(ModuleOp module, ArrayRef<std::pair<std::string, int64_t>> axes,
+           const PlanOptions &options)
+      : module(module), axes(axes.begin(), axes.end()), options(options) {}
+
+  FailureOr<Plan> within(const PlanBudget &budget, int kind) {
+    options.budget = &budget;
+    if (!planner) {
+      func::FuncOp function = mainFunction(module);
+      if (!function)
+        return failure();
+      auto made = std::make_unique<Planner>(function, axes, options);
+      if (failed(made->findPins(axes)))
+        return failure();
+      planner = std::move(made);
+    }
+    planner->setBudget(budget, kind);
+    return choosePlan(*planner, axes, options);
+  }
+
+  LogicalResult complete(Plan &plan) { return planner->complete(plan); }
+  int64_t work() const { return planner ? planner->workWithin() : 0; }
+
+private:
+  ModuleOp module;
+  std::vector<std::pair<std::string, int64_t>> axes;
+  PlanOptions options;
+  std::unique_ptr<Planner> planner;
+};
+
+BudgetPlans::BudgetPlans(ModuleOp module,
+                         ArrayRef<std::pair<std::string, int64_t>> axes,
+                         const PlanOptions &options)
+    : planners(std::make_unique<Planners>(module, axes, options)) {}
+BudgetPlans::~BudgetPlans() = default;
+FailureOr<Plan> BudgetPlans::within(const PlanBudget &budget, int kind) {
+  return planners->within(budget, kind);
+}
+LogicalResult BudgetPlans::complete(Plan &plan) {
+  return planners->complete(plan);
+}
+int64_t BudgetPlans::work() const { return planners->work(); }
 
 } // namespace mtp::plan

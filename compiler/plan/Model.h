@@ -23,8 +23,8 @@
 #ifndef MTP_COMPILER_PLAN_MODEL_H
 #define MTP_COMPILER_PLAN_MODEL_H
 
-#include "compiler/plan/DualBound.h"
 #include "compiler/plan/BudgetRegret.h"
+#include "compiler/plan/DualBound.h"
 #include "compiler/plan/Plan.h"
 
 #include "llvm/ADT/StringSet.h"
