@@ -30,6 +30,13 @@ def check_bytes(report, budget):
         raise Failure(f"{plan['budget']} for {plan['bytes_per_rank']} bytes")
 
 
+def check_sum(plan):
+    """The planner's sum is no less than what is allocated, and not much more; what is computed again is not in it."""
+    for tried in plan["budget"]["tried"]:
+        if "bound" in tried and "bytes" in tried and tried["recompute"] == "none" and not 1 <= tried["bound"] / tried["bytes"] < 2:
+            raise Failure(f"the planner's sum is far from what is allocated: {tried}")
+
+
 def compiled(runner, model, folder, flags):
     """`plan` of mtp-compile --json: nothing is run."""
     command = [Path(runner.mtp_run).with_name("mtp-compile"), model, "-o", folder / "model.mtp", "--quiet", "--json",
@@ -70,9 +77,7 @@ def budgets_decide_what_is_split_and_computed_again(runner, folder):
         close_gradients(got.gradients, plain.gradients, 1e-11, f"those without a budget of {budget}")
         chosen = got.report["plan"]["budget"]["chosen"]
         seen |= {key for key in ("zero", "sequence_parallel") if chosen[key]} | {chosen["recompute"]}
-        tried = got.report["plan"]["budget"]["tried"]
-        if any(t["bound"] < t["bytes"] for t in tried if "bound" in t and "bytes" in t and t["recompute"] == "none"):
-            raise Failure(f"the bound is lower than what is allocated: {tried}")
+        check_sum(got.report["plan"])
         budget = int(got.report["plan"]["bytes_per_rank"] * 0.93)
     least = refused(runner, model, inputs, [*flags, "--memory-budget", "1K"], folder)
     got = runner.train(model, inputs, LOSS, [*flags, "--memory-budget", str(least)])
@@ -144,6 +149,7 @@ def forward_budgets(runner, folder):
             if done.returncode:
                 raise Failure(f"{model} with {budget}: {done.stderr}")
             check_bytes(report, budget)
+            check_sum(report["plan"])
 
 
 def the_least_budget_is_what_its_program_needs(runner, folder):
@@ -198,9 +204,7 @@ def layouts_follow_the_budget(runner, folder):
                 raise Failure(f"{model} with {budget}: {done.stderr}")
             check_bytes(report, budget)
             sizes.append(report["plan"]["bytes_by"]["parameters"])
-            for tried in report["plan"]["budget"]["tried"]:
-                if "bound" in tried and "bytes" in tried and not 0.97 < tried["bound"] / tried["bytes"] < 2:
-                    raise Failure(f"{model}: the planner's sum is far from what is allocated: {tried}")
+            check_sum(report["plan"])
         if not sizes[0] >= sizes[1] >= sizes[2] or sizes[2] >= sizes[0]:
             raise Failure(f"{model}: parameters of {sizes} bytes")
 
@@ -227,5 +231,17 @@ def models_whose_ops_depend_on_each_other_are_searched(runner, folder):
         raise Failure(f"{smaller} us within less, {fastest} us within more; {given} us with sequence parallelism")
 
 
-CASES = [models_whose_ops_depend_on_each_other_are_searched, layouts_follow_the_budget, budgets_decide_what_is_split_and_computed_again, a_budget_only_changes_what_it_must, forward_budgets,
+def the_sum_has_accumulators(runner, folder):
+    """Micro-batches: the planner's sum counts accumulators, whole ones but in stage 3."""
+    model = MODELS / "gpt2-ts/model.onnx"
+    for zero in ("2", "3"):
+        flags = ["--mesh", "dp=2,tp=2", "--train", "--loss", LOSS, "--accumulate", "2", "--zero", zero]
+        needed = compiled(runner, model, folder, flags)["bytes_per_rank"]
+        plan = compiled(runner, model, folder, [*flags, "--memory-budget", str(int(needed * 0.97))])
+        if not any("bound" in tried for tried in plan["budget"]["tried"]):
+            raise Failure(f"no layouts were searched: {plan['budget']}")
+        check_sum(plan)
+
+
+CASES = [the_sum_has_accumulators, models_whose_ops_depend_on_each_other_are_searched, layouts_follow_the_budget, budgets_decide_what_is_split_and_computed_again, a_budget_only_changes_what_it_must, forward_budgets,
          the_least_budget_is_what_its_program_needs, given_layouts_have_budgets]
