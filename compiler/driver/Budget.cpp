@@ -25,7 +25,7 @@ static constexpr int kLayoutSteps = 6;
 /// Points between the least and the most, of layouts or of segments, that are
 /// tried where the least doesn't fit.
 static constexpr int kProbes = 3;
-/// Points that are tried then, and the work (BudgetPlans) that they may take.
+/// Points of a second look, and the work (BudgetPlans) of both that allows it.
 static constexpr int kPoints = 31;
 static constexpr int64_t kPointWork = int64_t(1) << 21;
 /// How often a smaller program is searched for, to name the least budget.
@@ -519,6 +519,7 @@ bool BudgetSearch::narrow(LayoutPoint good, LayoutPoint bad, int zero,
 /// the program, so there is a second look, unless it takes much work: at points
 /// between the least and the most, from the fastest on, until one fits.
 void BudgetSearch::searchLayouts(int zero) {
+  const int64_t begin = plans ? plans->work() : 0;
   LayoutPoint least = tryLimit(1, zero);
   if (!least.bytes)
     return;
@@ -535,7 +536,6 @@ void BudgetSearch::searchLayouts(int zero) {
   if (good.fits && !narrow(good, most, zero, /*byLine=*/false))
     return;
   LayoutPoint bad = most;
-  const int64_t begin = plans->work();
   for (int index = kPoints; index > 0; --index) {
     if (plans->work() - begin > kPointWork)
       return;
