@@ -14,12 +14,13 @@
 //                    in front of it; when training their cotangents, too
 //
 // Blocks have their padding and are rounded up to 64 bytes, as in the arena.
-// The sum is mostly above what the runtime allocates: fused regions store less
-// than their ops do, and values that stay are not all there at once. It is no
-// bound: buffers of short-lived values that overlap beside an op's own are not
-// counted (0.99 to 1.76 of the allocated bytes were seen). Which programs fit
-// is therefore decided on the program itself (compiler/driver/Budget.h), not
-// here.
+// The sum is above what the runtime allocates, 1.09 to 1.91 of it where it was
+// measured (bench/planner/bytes_bench.py): fused regions store less than their
+// ops do, and values that stay are not all there at once. That it is a bound is
+// checked by tests and not proven: cotangents that wait for others, gathers of
+// ZeRO 3 and gaps of the arena have no term of their own (docs/memory.md has
+// the list). Which programs fit is therefore decided on the program itself
+// (compiler/driver/Budget.h), not here.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_PLAN_MEMORY_H
