@@ -14,7 +14,7 @@
 //                    in front of it; when training their cotangents, too
 //
 // Blocks have their padding and are rounded up to 64 bytes, as in the arena.
-// The sum is above what the runtime allocates, 1.09 to 1.91 of it where it was
+// The sum is above what the runtime allocates, 1.09 to 1.96 of it where it was
 // measured (bench/planner/bytes_bench.py): fused regions store less than their
 // ops do, and values that stay are not all there at once. That it is a bound is
 // checked by tests and not proven: cotangents that wait for others, gathers of
