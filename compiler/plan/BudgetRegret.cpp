@@ -255,7 +255,8 @@ bool BudgetRegret::take(const std::vector<const Question *> &questions,
   LabelMarginals lists(*bounds->folded, *bounds->least, multiplier,
                        *bounds->smallest, limit, bounds->floorTransient);
   ++count;
-  bool complete = lists.run(window, reach, options.workLimit - spent);
+  // If that is too much, there is work left for fewer questions.
+  bool complete = lists.run(window, reach, (options.workLimit - spent) / 2);
   if (complete)
     for (const auto &[bucket, flags] : wanted) {
       int v = bounds->folded->tree.buckets[bucket].variable;
