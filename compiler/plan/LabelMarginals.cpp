@@ -16,65 +16,21 @@ LabelMarginals::LabelMarginals(const FoldedProblem &problem,
 const std::vector<LabelMarginals::Place> &LabelMarginals::placesOf(int bucket) {
   auto [it, isNew] =
       open.try_emplace({charged.kindOf(bucket), charged.restOf(bucket)});
-  std::vector<Place> &places = it->second;
   if (!isNew)
-    return places;
-  Time least = kIllegal;
-  charged.forEachRow(bucket,
-                     [&](size_t position, const std::vector<Time> &row) {
-                       Time rest = charged.restTable(bucket)[position];
-                       for (size_t x = 0; x < row.size(); ++x)
-                         if (Time cost = add(row[x], rest); cost < kIllegal) {
-                           least = std::min(least, cost);
-                           places.push_back({position, x, cost});
-                         }
-                     });
-  // The least of all belongs to the optimum.
-  for (Place &place : places)
-    place.cost += charged.optimum() - least;
-  std::erase_if(places, [&](const Place &place) { return place.cost > reach; });
-  return places;
-}
-
-std::vector<int> LabelMarginals::digitsOf(int bucket, size_t position) const {
-  const std::vector<int> &scope = problem.tree.buckets[bucket].scope;
-  std::vector<int> digits(scope.size());
-  for (size_t d = digits.size(); d-- > 0;) {
-    size_t size = size_t(problem.sizes[scope[d]]);
-    digits[d] = int(position % size);
-    position /= size;
-  }
-  return digits;
-}
-
-static size_t offsetOf(const Strides &strides, const std::vector<int> &digits,
-                       size_t strategy) {
-  size_t offset = strategy;
-  for (size_t d = 0; d < strides.size(); ++d)
-    offset += strides[d] * size_t(digits[d]);
-  return offset;
+    return it->second;
+  for (const Entry &entry : entriesOf(charged, bucket))
+    if (Time cost = charged.optimum() + entry.more; cost <= reach)
+      it->second.push_back({entry.position, entry.strategy, cost});
+  return it->second;
 }
 
 /// The one label of the bucket's own tables.
-LabelMarginals::List LabelMarginals::ownList(int index,
+LabelMarginals::List LabelMarginals::ownList(int bucket,
                                              const std::vector<int> &digits,
                                              size_t strategy) const {
-  const Elimination::Bucket &bucket = problem.tree.buckets[index];
+  Label label = ownLabel(problem, bucket, digits, strategy);
   // No assignment has fewer transient bytes: fewer labels are incomparable.
-  Label label{0, 0, floorTransient};
-  auto count = [&](const FoldedProblem::Table &table, size_t entry) {
-    label.cost += table.cost[entry];
-    if (!table.footprint.bytes.empty())
-      label.additive += table.footprint.bytes[entry];
-    if (!table.footprint.transient.empty())
-      label.transient =
-          std::max(label.transient, table.footprint.transient[entry]);
-  };
-  if (bucket.variable >= 0)
-    count(problem.unary[problem.unaryOf[bucket.variable]], strategy);
-  for (int pair : bucket.pairs)
-    count(problem.pairs[problem.pairOf[pair]],
-          offsetOf(problem.pairStrides[pair], digits, strategy));
+  label.transient = std::max(label.transient, floorTransient);
   List list;
   list.add(label, chargeOf(label));
   return list;
@@ -93,25 +49,11 @@ LabelMarginals::childPositions(int bucket, const std::vector<int> &digits,
 /// Those of which no other is at most in all three, sorted by charged cost.
 LabelMarginals::List LabelMarginals::best(List list) const {
   std::sort(list.labels.begin(), list.labels.end());
-  // Additive and transient bytes of what was kept; the more of the one, the
-  // fewer of the other.
-  using Step = std::pair<int64_t, int64_t>;
-  std::vector<Step> stair;
+  Stair stair;
   std::vector<std::pair<Time, Label>> kept;
-  for (const Label &label : list.labels) {
-    auto after = std::upper_bound(
-        stair.begin(), stair.end(), label.additive,
-        [](int64_t bytes, const Step &step) { return bytes < step.first; });
-    if (after != stair.begin() && std::prev(after)->second <= label.transient)
-      continue;
-    auto last = after;
-    while (last != stair.end() && last->second >= label.transient)
-      ++last;
-    if (after != stair.begin() && std::prev(after)->first == label.additive)
-      --after;
-    stair.insert(stair.erase(after, last), {label.additive, label.transient});
-    kept.push_back({chargeOf(label), label});
-  }
+  for (const Label &label : list.labels)
+    if (stair.add(label))
+      kept.push_back({chargeOf(label), label});
   std::sort(kept.begin(), kept.end());
   List result;
   for (const auto &[charge, label] : kept)
@@ -141,7 +83,7 @@ LabelMarginals::List LabelMarginals::sum(const List &a, const List &b,
 LabelMarginals::List LabelMarginals::subtree(int index, const Place &place,
                                              Time room) {
   const std::vector<int> &children = problem.tree.buckets[index].children;
-  std::vector<int> digits = digitsOf(index, place.position);
+  std::vector<int> digits = digitsOf(problem, index, place.position);
   std::vector<size_t> positions = childPositions(index, digits, place.strategy);
   List current = ownList(index, digits, place.strategy);
   Room most{current.charges[0] + room + slack,
@@ -181,7 +123,7 @@ void LabelMarginals::fillUp(int index) {
 void LabelMarginals::fillDown(int index) {
   const std::vector<int> &children = problem.tree.buckets[index].children;
   for (const Place &place : placesOf(index)) {
-    std::vector<int> digits = digitsOf(index, place.position);
+    std::vector<int> digits = digitsOf(problem, index, place.position);
     std::vector<size_t> positions =
         childPositions(index, digits, place.strategy);
     Time room = -1;

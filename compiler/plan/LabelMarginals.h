@@ -24,7 +24,9 @@
 #ifndef MTP_COMPILER_PLAN_LABELMARGINALS_H
 #define MTP_COMPILER_PLAN_LABELMARGINALS_H
 
-#include "compiler/plan/ParetoLabels.h"
+#include "compiler/plan/Labels.h"
+
+#include <map>
 
 namespace mtp::plan {
 
@@ -75,7 +77,6 @@ private:
                size_t strategy) const;
   std::vector<size_t> childPositions(int bucket, const std::vector<int> &digits,
                                      size_t strategy) const;
-  std::vector<int> digitsOf(int bucket, size_t position) const;
   Time chargeOf(const Label &label) const {
     return label.cost + multiplier.of(label.additive);
   }

@@ -26,33 +26,6 @@ ByteCount bytesOf(const Problem &problem, const MemoryModel &memory,
 
 namespace {
 
-/// What was kept so far, by additive bytes: the larger they are, the fewer are
-/// the transient ones.
-class Stair {
-public:
-  /// False if a label that was kept is at most this one. Labels come in order
-  /// of cost.
-  bool add(const Label &label) {
-    auto after = std::upper_bound(
-        steps.begin(), steps.end(), label.additive,
-        [](int64_t bytes, const Step &step) { return bytes < step.first; });
-    if (after != steps.begin() && std::prev(after)->second <= label.transient)
-      return false;
-    auto last = after;
-    while (last != steps.end() && last->second >= label.transient)
-      ++last;
-    if (after != steps.begin() && std::prev(after)->first == label.additive)
-      --after;
-    after = steps.erase(after, last);
-    steps.insert(after, {label.additive, label.transient});
-    return true;
-  }
-
-private:
-  using Step = std::pair<int64_t, int64_t>;
-  std::vector<Step> steps;
-};
-
 /// Sorts the labels and drops those that another is at most in all three.
 void keepBest(std::vector<Label> &labels) {
   std::sort(labels.begin(), labels.end());
@@ -148,26 +121,13 @@ bool LabelSearch::survives(const Label &label, const Rest &rest) const {
 }
 
 /// Buckets with equal messages around them have the same ones.
-const std::vector<LabelSearch::Entry> &LabelSearch::entriesOf(int bucket) {
+const std::vector<Entry> &LabelSearch::entriesAt(int bucket) {
   const Messages &messages = *bounds.back().messages;
   auto [it, isNew] =
       entries.try_emplace({messages.kindOf(bucket), messages.restOf(bucket)});
-  std::vector<Entry> &list = it->second;
-  if (!isNew)
-    return list;
-  Time least = kIllegal; // of all entries: it belongs to the optimum
-  messages.forEachRow(bucket,
-                      [&](size_t position, const std::vector<Time> &row) {
-                        Time rest = messages.restTable(bucket)[position];
-                        for (size_t x = 0; x < row.size(); ++x)
-                          if (Time cost = add(row[x], rest); cost < kIllegal) {
-                            least = std::min(least, cost);
-                            list.push_back({position, x, cost});
-                          }
-                      });
-  for (Entry &entry : list)
-    entry.more -= least;
-  return list;
+  if (isNew)
+    it->second = entriesOf(messages, bucket);
+  return it->second;
 }
 
 /// Positions and strategies of a bucket that the last bound leaves.
@@ -180,51 +140,10 @@ const LabelSearch::Open &LabelSearch::openOf(int bucket) {
     return it->second;
   Time most =
       limit + bound.multiplier.of(budget - floorTransient) - messages.optimum();
-  for (const Entry &entry : entriesOf(bucket))
+  for (const Entry &entry : entriesAt(bucket))
     if (entry.more < most)
       it->second.push_back({entry.position, entry.strategy});
   return it->second;
-}
-
-std::vector<int> LabelSearch::digitsOf(const Place &place) const {
-  const std::vector<int> &scope = problem.tree.buckets[place.bucket].scope;
-  std::vector<int> digits(scope.size());
-  size_t rest = place.position;
-  for (size_t d = digits.size(); d-- > 0;) {
-    size_t size = size_t(problem.sizes[scope[d]]);
-    digits[d] = int(rest % size);
-    rest /= size;
-  }
-  return digits;
-}
-
-static size_t offsetOf(const Strides &strides, const std::vector<int> &digits,
-                       size_t strategy) {
-  size_t offset = strategy;
-  for (size_t d = 0; d < strides.size(); ++d)
-    offset += strides[d] * size_t(digits[d]);
-  return offset;
-}
-
-/// The bucket's own tables.
-Label LabelSearch::ownLabel(const Place &place,
-                            const std::vector<int> &digits) const {
-  const Elimination::Bucket &bucket = problem.tree.buckets[place.bucket];
-  Label label;
-  auto count = [&](const FoldedProblem::Table &table, size_t entry) {
-    label.cost = add(label.cost, table.cost[entry]);
-    if (!table.footprint.bytes.empty())
-      label.additive += table.footprint.bytes[entry];
-    if (!table.footprint.transient.empty())
-      label.transient =
-          std::max(label.transient, table.footprint.transient[entry]);
-  };
-  if (bucket.variable >= 0)
-    count(problem.unary[problem.unaryOf[bucket.variable]], place.strategy);
-  for (int pair : bucket.pairs)
-    count(problem.pairs[problem.pairOf[pair]],
-          offsetOf(problem.pairStrides[pair], digits, place.strategy));
-  return label;
 }
 
 /// Labels of the bucket's subtree beside a position, with one strategy. With
@@ -233,7 +152,7 @@ std::vector<Label>
 LabelSearch::combine(const Place &place,
                      std::vector<std::vector<Origin>> *origins) {
   const Elimination::Bucket &bucket = problem.tree.buckets[place.bucket];
-  std::vector<int> digits = digitsOf(place);
+  std::vector<int> digits = digitsOf(problem, place.bucket, place.position);
   std::vector<size_t> positions;
   Rest rest;
   for (const Bound &bound : bounds)
@@ -250,7 +169,8 @@ LabelSearch::combine(const Place &place,
           add(rest.costs[i], bounds[i].messages->up(child, position));
     rest.bytes = add(rest.bytes, bytes->up(child, position));
   }
-  std::vector<Label> current{ownLabel(place, digits)};
+  std::vector<Label> current{
+      ownLabel(problem, place.bucket, digits, place.strategy)};
   if (current[0].cost >= kIllegal || !survives(current[0], rest))
     return {};
   for (size_t c = 0; c < bucket.children.size(); ++c) {

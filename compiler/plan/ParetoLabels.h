@@ -9,39 +9,11 @@
 #ifndef MTP_COMPILER_PLAN_PARETOLABELS_H
 #define MTP_COMPILER_PLAN_PARETOLABELS_H
 
-#include "compiler/plan/Fold.h"
+#include "compiler/plan/Labels.h"
 
-#include <compare>
 #include <set>
 
 namespace mtp::plan {
-
-/// Picoseconds for each byte, in parts of 2^-20.
-struct Multiplier {
-  int64_t parts = 0;
-
-  static constexpr int kShift = 20;
-  static Multiplier ratio(Time time, int64_t bytes) {
-    __int128 parts = (__int128(time) << kShift) / bytes;
-    return {parts > INT64_MAX ? INT64_MAX : int64_t(parts)};
-  }
-  /// The largest that charges `bytes` at most `time`.
-  static Multiplier atMost(Time time, int64_t bytes) {
-    return ratio(time, bytes);
-  }
-  /// Rounded down, so that charges of parts never exceed that of their sum.
-  Time of(int64_t bytes) const {
-    return Time((__int128(parts) * bytes) >> kShift);
-  }
-  bool operator<(const Multiplier &other) const { return parts < other.parts; }
-};
-
-/// Cost and bytes of an assignment of a bucket's subtree.
-struct Label {
-  Time cost = 0;
-  int64_t additive = 0, transient = 0;
-  auto operator<=>(const Label &) const = default;
-};
 
 class LabelSearch {
 public:
@@ -96,12 +68,6 @@ private:
 
   /// (position, strategy), sorted.
   using Open = std::vector<std::pair<size_t, size_t>>;
-  /// Legal ones, likewise, with how much more than the optimum the least costs
-  /// that has them, by the last bound.
-  struct Entry {
-    size_t position, strategy;
-    Time more;
-  };
 
   Time chargeOf(const Label &label) const {
     return label.cost + bounds.back().multiplier.of(label.additive);
@@ -109,10 +75,8 @@ private:
   bool survives(const Label &label, const Rest &rest) const;
   void fill(int bucket);
   void shorten(std::vector<Label> &list) const;
-  const std::vector<Entry> &entriesOf(int bucket);
+  const std::vector<Entry> &entriesAt(int bucket);
   const Open &openOf(int bucket);
-  Label ownLabel(const Place &place, const std::vector<int> &digits) const;
-  std::vector<int> digitsOf(const Place &place) const;
   std::vector<Label> combine(const Place &place,
                              std::vector<std::vector<Origin>> *origins);
 
