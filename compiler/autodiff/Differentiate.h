@@ -28,6 +28,8 @@ inline constexpr llvm::StringLiteral wantsGradient("mtp.wants_gradient");
 inline constexpr llvm::StringLiteral gradientOf("mtp.gradient_of");
 /// On such a result: the loss does not depend on the value; it is zero. Unit.
 inline constexpr llvm::StringLiteral unreached("mtp.unreached");
+/// On a conversion of the forward that the backward repeats. Unit.
+inline constexpr llvm::StringLiteral again("mtp.again");
 /// On the first op of the backward. Unit.
 inline constexpr llvm::StringLiteral backward("mtp.backward");
 /// On a conversion and its conjugate: a number they share. I64.

@@ -290,11 +290,7 @@ private:
       again.map(operand, Value(BarrierOp::create(builder, op->getLoc(),
                                                  operand.getType(), operand)));
     }
-    Operation *copy = builder.clone(*op, again);
-    copy->removeDiscardableAttr(names::pair);
-    if (isa<ConversionOpInterface>(op))
-      copy->setDiscardableAttr(spmd::names::phase,
-                               builder.getStringAttr("backward"));
+    markAgain(builder.clone(*op, again));
   }
 
   Operation *backward; ///< its first op
@@ -308,6 +304,16 @@ static RecomputeCounts sortAndRecompute(Block &block, Operation *backward,
                                         int64_t layers) {
   ForwardOrder(block, backward).apply(block);
   return Recomputer(block, backward, layers).run();
+}
+
+void autodiff::markAgain(Operation *copy) {
+  copy->removeDiscardableAttr(names::pair);
+  if (!isa<ConversionOpInterface>(copy))
+    return;
+  Builder builder(copy->getContext());
+  copy->setDiscardableAttr(spmd::names::phase,
+                           builder.getStringAttr("backward"));
+  copy->setDiscardableAttr(names::again, builder.getUnitAttr());
 }
 
 RecomputeCounts autodiff::recomputeLayers(func::FuncOp function,

@@ -36,6 +36,9 @@ struct RecomputeCounts {
   int clones = 0;   ///< ops
 };
 
+/// Makes the copy of a forward's op one of the backward.
+void markAgain(mlir::Operation *copy);
+
 /// Rewrites a function that `differentiate` has made; one without a backward
 /// stays as it is. Of the segments that can be, the first `layers` are computed
 /// again, -1 for all: those are the ones whose values are kept for longest.

@@ -357,9 +357,9 @@ static int64_t parameterBytes(Operation *op, const Layout &layout,
   bool adamw = train->optimizer == "adamw";
   int64_t states = adamw ? 2 : train->momentum > 0 ? 1 : 0;
   // With micro-batches there is an accumulator as well.
-  int64_t blocks = 1 + (train->accumulate > 1);
-  return blocks * (train->zero > 2 ? cut : whole) +
-         (1 + train->keepGradients) * (train->zero > 1 ? cut : whole) +
+  int64_t gradients = 1 + train->keepGradients + (train->accumulate > 1);
+  return (train->zero > 2 ? cut : whole) +
+         gradients * (train->zero > 1 ? cut : whole) +
          states * (train->zero > 0 ? cut : whole);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- Describe.cpp - what a plan costs and does --------------------------===//
+#include "compiler/autodiff/Differentiate.h"
 #include "compiler/plan/Plan.h"
 #include "dialects/spmd/SpmdDialect.h"
 
@@ -62,27 +63,27 @@ static StringRef reductionOf(const Layout &layout) {
   return "sum";
 }
 
-/// `from`: the layout of the value.
-static std::string reasonFor(Transfer transfer, bool backward,
+/// `from`: the layout of the value; `gradient`: its gradient is meant.
+static std::string reasonFor(Transfer transfer, bool gradient,
                              const Layout &from, StringRef value,
                              StringRef user, StringRef axis) {
   std::string quoted = ("'" + value + "'").str();
   switch (transfer) {
   case Transfer::AllReduce:
-    if (backward)
+    if (gradient)
       return "the gradient of " + quoted + " is the sum of what the ranks of " +
              axis.str() + " compute";
     return quoted + " is a " + reductionOf(from).str() + " over the ranks of " +
            axis.str();
   case Transfer::AllGather:
-    if (backward)
+    if (gradient)
       return "the gradient of " + quoted + " is needed whole";
     return quoted + " is needed whole by '" + user.str() + "'";
   case Transfer::ReduceScatter:
-    return (backward ? "the gradient of " : "") + quoted +
+    return (gradient ? "the gradient of " : "") + quoted +
            " is a sum of which each rank needs a block";
   case Transfer::AllToAll:
-    return (backward ? "the gradient of " : "") + quoted +
+    return (gradient ? "the gradient of " : "") + quoted +
            " is split in another dimension by '" + user.str() + "'";
   case Transfer::Permute:
     return quoted + " has its blocks on other ranks for '" + user.str() + "'";
@@ -326,7 +327,8 @@ void predictCollectives(ModuleOp module, int64_t micro) {
       input = before->getOperand(0);
     OpOperand *use = firstUse(op->getResult(0));
     auto phase = op->getAttrOfType<StringAttr>(spmd::names::phase);
-    bool backward = phase && phase.getValue() == "backward";
+    bool again = op->hasAttr(autodiff::names::again);
+    bool gradient = phase && phase.getValue() == "backward" && !again;
     std::string value = valueName(input),
                 user = use ? userName(*use) : std::string();
     auto set = [&](StringRef name, Attribute attr) {
@@ -334,9 +336,10 @@ void predictCollectives(ModuleOp module, int64_t micro) {
         op->setAttr(name, attr);
     };
     set(spmd::names::node, builder.getStringAttr(value));
+    std::string reason =
+        reasonFor(op.getTransfer(), gradient, *layout, value, user, axes);
     set(spmd::names::reason,
-        builder.getStringAttr(
-            reasonFor(op.getTransfer(), backward, *layout, value, user, axes)));
+        builder.getStringAttr(reason + (again ? ", once more" : "")));
     auto function = op->getParentOfType<func::FuncOp>();
     int64_t count = function && function.getName() == "main" ? micro : 1;
     set(spmd::names::predictedCount, builder.getI64IntegerAttr(count));

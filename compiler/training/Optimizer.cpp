@@ -26,18 +26,21 @@ public:
       : function(function), mesh(mesh), options(options),
         builder(function.getContext()),
         make(builder, NameLoc::get(builder.getStringAttr("update")),
-             invariant) {
+             invariant),
+        axis(options.zero > 0 ? mesh.find(options.axis)[0] : -1) {
     builder.setInsertionPoint(function.getBody().front().getTerminator());
+  }
+
+  /// With ZeRO 2 and 3 no gradient stays whole: each in blocks over the axis.
+  void scatter(MutableArrayRef<Trained> pieces) {
+    if (options.zero > 1)
+      for (Trained &piece : pieces)
+        scatter(piece);
   }
 
   /// Emits everything; returns the norm, or null after a diagnostic.
   Value run(MutableArrayRef<Trained> pieces) {
-    if (options.zero > 0)
-      axis = mesh.find(options.axis)[0];
-    if (options.zero > 1)
-      for (Trained &piece : pieces)
-        if (failed(scatter(piece)))
-          return {};
+    scatter(pieces);
     auto gradients = llvm::map_to_vector(
         pieces, [](Trained &piece) { return piece.gradient; });
     for (Value gradient : gradients)
@@ -131,10 +134,10 @@ private:
 
   /// The gradient in blocks over the axis. What was just reduced over it is
   /// reduced and scattered at once.
-  LogicalResult scatter(Trained &piece) {
+  void scatter(Trained &piece) {
     auto layout = cut(piece.gradient);
     if (!layout)
-      return success();
+      return;
     auto reduce = piece.gradient.getDefiningOp<ReduceFromOp>();
     SmallVector<int> others;
     bool overAxis = false;
@@ -144,7 +147,7 @@ private:
           part == axis ? void(overAxis = true) : others.push_back(part);
     if (!overAxis) {
       piece.gradient = scatterTo(piece.gradient, *layout);
-      return success();
+      return;
     }
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(reduce);
@@ -162,7 +165,6 @@ private:
     }
     piece.gradient = value;
     replaced.push_back(reduce);
-    return success();
   }
 
   static void copyPhase(Operation *from, Value to) {
@@ -266,7 +268,7 @@ private:
   const OptimizerOptions &options;
   OpBuilder builder;
   OpMaker make;
-  int axis = -1;
+  int axis; ///< of ZeRO; -1: none
   int64_t bytes = 0;
   SmallVector<Operation *> replaced;
   Type element;
@@ -289,6 +291,8 @@ public:
   LogicalResult run() {
     if (failed(takeResults()))
       return failure();
+    if (options.zero > 2)
+      gatherAgain(main, options.axis);
     func::FuncOp updater = options.accumulate > 1 ? splitUpdate() : main;
     if (!updater)
       return failure();
@@ -367,9 +371,12 @@ private:
   }
 
   /// @main adds every gradient to an accumulator, before it is reduced (but
-  /// with ZeRO 2 and 3, which don't keep whole gradients); @update, a second
-  /// function, reduces the sums.
+  /// with ZeRO 2 and 3, which don't keep whole gradients: their blocks are
+  /// added); @update, a second function, reduces the sums.
   func::FuncOp splitUpdate() {
+    UpdateBuilder blocks(main, mesh, invariant, options);
+    blocks.scatter(pieces);
+    llvm::append_range(moved, blocks.replacedReductions());
     builder.setInsertionPointAfter(main);
     auto update = func::FuncOp::create(builder, main.getLoc(), "update",
                                        builder.getFunctionType({}, {}));

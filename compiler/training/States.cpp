@@ -1,6 +1,10 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "compiler/autodiff/Differentiate.h"
+#include "compiler/autodiff/Recompute.h"
 #include "compiler/training/Training.h"
+
+#include "mlir/IR/IRMapping.h"
 
 #include <numeric>
 
@@ -110,6 +114,77 @@ private:
   OpBuilder builder;
 };
 } // namespace
+
+namespace {
+/// What is gathered of one trained parameter, in order, and who reads that in
+/// the backward.
+struct Gathered {
+  SmallVector<Operation *> chain; ///< an all_gather, conversions of it
+  SmallVector<OpOperand *> reads;
+};
+} // namespace
+
+static bool gathersOver(Operation *op, StringRef axis) {
+  auto names = isa<AllGatherOp, GatherFromOp>(op)
+                   ? op->getAttrOfType<ArrayAttr>("axes")
+                   : ArrayAttr();
+  return names && llvm::is_contained(names.getAsValueRange<StringAttr>(), axis);
+}
+
+/// The chains of the forward, which ends before `backward`.
+static std::vector<Gathered> gatheredOver(StringRef axis, Operation *backward) {
+  std::vector<Gathered> all;
+  DenseMap<Operation *, size_t> chainOf;
+  for (Operation &op : *backward->getBlock()) {
+    if (&op == backward)
+      break;
+    if (!isa<ConversionOpInterface>(op))
+      continue;
+    Operation *source = op.getOperand(0).getDefiningOp();
+    if (auto known = chainOf.find(source); source && known != chainOf.end()) {
+      chainOf[&op] = known->second;
+    } else if (isa_and_present<ParameterOp>(source) &&
+               source->hasAttr(names::trainable) && gathersOver(&op, axis)) {
+      chainOf[&op] = all.size();
+      all.emplace_back();
+    } else {
+      continue;
+    }
+    Gathered &gathered = all[chainOf[&op]];
+    gathered.chain.push_back(&op);
+    for (OpOperand &use : op.getUses())
+      if (!use.getOwner()->isBeforeInBlock(backward))
+        gathered.reads.push_back(&use);
+  }
+  return all;
+}
+
+void training::gatherAgain(func::FuncOp function, StringRef axis) {
+  Block &block = function.getBody().front();
+  auto backward = llvm::find_if(block, [](Operation &op) {
+    return op.hasAttr(autodiff::names::backward);
+  });
+  if (backward == block.end())
+    return;
+  for (Gathered &gathered : gatheredOver(axis, &*backward)) {
+    if (gathered.reads.empty())
+      continue;
+    Operation *first = gathered.reads[0]->getOwner();
+    for (OpOperand *read : gathered.reads)
+      if (read->getOwner()->isBeforeInBlock(first))
+        first = read->getOwner();
+    OpBuilder builder(first);
+    // Behind a barrier no gather is equal to the one that it repeats.
+    IRMapping again;
+    Value stored = gathered.chain[0]->getOperand(0);
+    again.map(stored, Value(BarrierOp::create(builder, stored.getLoc(),
+                                              stored.getType(), stored)));
+    for (Operation *op : gathered.chain)
+      autodiff::markAgain(builder.clone(*op, again));
+    for (OpOperand *read : gathered.reads)
+      read->set(again.lookup(read->get()));
+  }
+}
 
 LogicalResult training::shardStates(ModuleOp module, int64_t zero,
                                     StringRef axis) {

@@ -67,6 +67,9 @@ void warnOfCopies(mlir::ModuleOp module);
 /// Stage 3 of ZeRO over the mesh axis `axis`.
 mlir::LogicalResult shardStates(mlir::ModuleOp module, int64_t zero,
                                 llvm::StringRef axis);
+/// After differentiation: what stage 3 gathers for the forward is gathered once
+/// more for the backward, so that no parameter stays whole in between.
+void gatherAgain(mlir::func::FuncOp function, llvm::StringRef axis);
 /// `layout` of a tensor of `shape`, cut by `axis` as well: minor-most in the
 /// dimension that gives the smallest block, of equal ones the first. Nothing if
 /// the tensor is a scalar or not invariant on the axis.

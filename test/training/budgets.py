@@ -232,7 +232,7 @@ def models_whose_ops_depend_on_each_other_are_searched(runner, folder):
 
 
 def the_sum_has_accumulators(runner, folder):
-    """Micro-batches: the planner's sum counts accumulators, whole ones but in stage 3."""
+    """Micro-batches: the planner's sum counts accumulators, in blocks in stages 2 and 3."""
     model = MODELS / "gpt2-ts/model.onnx"
     for zero in ("2", "3"):
         flags = ["--mesh", "dp=2,tp=2", "--train", "--loss", LOSS, "--accumulate", "2", "--zero", zero]
@@ -243,5 +243,15 @@ def the_sum_has_accumulators(runner, folder):
         check_sum(plan)
 
 
-CASES = [the_sum_has_accumulators, models_whose_ops_depend_on_each_other_are_searched, layouts_follow_the_budget, budgets_decide_what_is_split_and_computed_again, a_budget_only_changes_what_it_must, forward_budgets,
+def every_stage_of_zero_needs_less(runner, folder):
+    """Parameters of stage 3 are whole neither between forward and backward nor in accumulators."""
+    model = MODELS / "gpt2-ts/model.onnx"
+    for more in ([], ["--accumulate", "2"], ["--recompute", "layers"]):
+        needed = [compiled(runner, model, folder, ["--mesh", "dp=2", "--train", "--loss", LOSS, *stage, *more])["bytes_per_rank"]
+                  for stage in ([], ["--zero", "2"], ["--zero", "3"])]
+        if needed != sorted(set(needed), reverse=True):
+            raise Failure(f"no ZeRO, stage 2, stage 3 with {more}: {needed} bytes")
+
+
+CASES = [every_stage_of_zero_needs_less, the_sum_has_accumulators, models_whose_ops_depend_on_each_other_are_searched, layouts_follow_the_budget, budgets_decide_what_is_split_and_computed_again, a_budget_only_changes_what_it_must, forward_budgets,
          the_least_budget_is_what_its_program_needs, given_layouts_have_budgets]
