@@ -100,28 +100,34 @@ static void raiseHighest(llvm::ArrayRef<ArenaSpan> spans,
   });
 }
 
-/// Numbers of the spans, those with the largest key first.
+/// Numbers of the spans, those whose number has the largest key first.
 template <typename Key>
 static std::vector<size_t> sortedBy(llvm::ArrayRef<ArenaSpan> spans, Key key) {
   std::vector<size_t> order(spans.size());
   std::iota(order.begin(), order.end(), 0);
-  llvm::stable_sort(
-      order, [&](size_t a, size_t b) { return key(spans[a]) > key(spans[b]); });
+  llvm::stable_sort(order, [&](size_t a, size_t b) { return key(a) > key(b); });
   return order;
 }
 
-int64_t mtp::planArena(llvm::MutableArrayRef<ArenaSpan> spans) {
-  std::map<int64_t, int64_t> loadAt = loads(spans);
-  auto mostBeside = [&](const ArenaSpan &span) {
+/// For each span the most bytes that are needed beside it, and its own.
+static std::vector<std::pair<int64_t, int64_t>>
+mostBeside(llvm::ArrayRef<ArenaSpan> spans) {
+  const std::map<int64_t, int64_t> loadAt = loads(spans);
+  std::vector<std::pair<int64_t, int64_t>> result;
+  for (const ArenaSpan &span : spans) {
     int64_t most = 0;
     for (auto it = loadAt.find(span.first);
          it != loadAt.end() && it->first <= span.last; ++it)
       most = std::max(most, it->second);
-    return std::pair(most, span.bytes);
-  };
+    result.push_back({most, span.bytes});
+  }
+  return result;
+}
+
+int64_t mtp::planArena(llvm::MutableArrayRef<ArenaSpan> spans) {
   int64_t load = arenaLoad(spans), work = 0;
-  Placement best = placeInOrder(
-      spans, sortedBy(spans, [](const auto &span) { return span.bytes; }));
+  auto bytesOf = [&](size_t index) { return spans[index].bytes; };
+  Placement best = placeInOrder(spans, sortedBy(spans, bytesOf));
   auto improve = [&](std::vector<size_t> order) {
     for (int turn = 0; turn < kMostTurns && best.total > load &&
                        (turn == 0 || work < kMostWork);
@@ -133,10 +139,13 @@ int64_t mtp::planArena(llvm::MutableArrayRef<ArenaSpan> spans) {
       work += int64_t(spans.size()) * int64_t(spans.size());
     }
   };
-  improve(sortedBy(spans, mostBeside));
-  improve(sortedBy(spans, [](const ArenaSpan &span) {
-    return std::pair(-span.first, span.bytes);
-  }));
+  if (best.total > load) {
+    auto beside = mostBeside(spans);
+    improve(sortedBy(spans, [&](size_t index) { return beside[index]; }));
+    improve(sortedBy(spans, [&](size_t index) {
+      return std::pair(-spans[index].first, spans[index].bytes);
+    }));
+  }
   for (auto [span, offset] : llvm::zip_equal(spans, best.offsets))
     span.offset = offset;
   return best.total;

@@ -488,7 +488,8 @@ BudgetSearch::LayoutPoint BudgetSearch::tryLimit(int64_t bytes, int zero) {
 bool BudgetSearch::narrow(LayoutPoint good, LayoutPoint bad, int zero,
                           bool byLine) {
   for (int step = 0; step < kLayoutSteps && good.limit < bad.limit; ++step) {
-    const bool isSlow = good.allocated<0, isTooLarge = bad.allocated> limit;
+    const bool isSlow = good.allocated < 0;
+    const bool isTooLarge = bad.allocated > limit;
     int64_t next = good.limit + (bad.limit - good.limit) / 2;
     if (byLine && step % 2 == 0 && !isSlow && good.allocated <= limit &&
         isTooLarge && good.bytes < bad.bytes) {

@@ -70,8 +70,7 @@ public:
       return failed(pinned) ? FailureOr<std::optional<Plan>>(failure())
                             : std::optional<Plan>();
     const SolverOptions limits = limitsOf(mustFind);
-    constexpr int64_t mostEntries = int64_t(1) << 23;
-    if (isLarge || (!isJoint && model.tableEntries() > mostEntries)) {
+    if (isLarge || (!isJoint && model.tableEntries() > kMostEntries)) {
       auto bounded = runBounded(
           space, mustFind ? Model(model) : std::move(model), limits, freedom);
       if (failed(bounded) || *bounded || !mustFind)
@@ -138,10 +137,10 @@ public:
                                             Freedom freedom) {
     auto found = solveBounded(model, limits);
     // A bound that lacks penalties says nothing of time.
-    Time penalty = penaltyOf(space), bound = 0;
-    if (found &&
-        (!found->model || found->bound / penalty == found->cost / penalty))
-      bound = found->bound % penalty;
+    Time bound = 0;
+    if (found)
+      bound = boundOf(found->bound, found->model ? found->cost : found->bound,
+                      penaltyOf(space));
     if (freedom == Freedom::All)
       spaceBound = bound;
     if (!found || !found->model)
@@ -199,7 +198,8 @@ public:
       return failure();
     plan.bytes = result.bytes.total();
     plan.limit = options.budget->bytes == INT64_MAX ? 0 : options.budget->bytes;
-    plan.lowerBound = std::min(plan.cost, result.bound % kPenalty);
+    plan.lowerBound = std::min(plan.cost, boundOf(result.bound, result.cost,
+                                                  penaltyOf((*made)->space)));
     plan.megatron = plan.cost;
     plan.method = "elimination with labels";
     if (result.status == ParetoResult::Gap)
@@ -310,6 +310,15 @@ private:
     return space.isSequenceParallel() ? kSequencePenalty : kPenalty;
   }
 
+  /// Of tables that are built without being bounded first.
+  static constexpr int64_t kMostEntries = int64_t(1) << 23;
+
+  /// A bound of a sum that has penalties in it, as one of the costs beside
+  /// `cost`: 0 if it has fewer penalties, and so says nothing of them.
+  static Time boundOf(Time bound, Time cost, Time penalty) {
+    return bound / penalty == cost / penalty ? bound % penalty : 0;
+  }
+
   static SolverOptions limitsOf(bool mustFind) {
     SolverOptions limits;
     limits.tableLimit = int64_t(1) << 25;
@@ -344,6 +353,13 @@ private:
       return failure();
     if (!*pinned)
       return (spaces[key] = nullptr).get();
+    if (made->model.tableEntries() > kMostEntries) {
+      if (mustFind)
+        return function.emitError()
+               << "too many ops depend on each other for layouts under a "
+                  "budget";
+      return (spaces[key] = nullptr).get();
+    }
     made->model.build();
     return (spaces[key] = std::move(made)).get();
   }

@@ -297,6 +297,10 @@ void Ascent::visit(int v, bool forth) {
       all[x] = legal ? all[x] + mine[x] : kNever;
       side.moved[x] = legal ? -mine[x] : kNever;
     }
+    if (spare >= kLegal) {
+      dead = true;
+      return;
+    }
     before += spare;
     setBest(side);
   }

@@ -499,7 +499,9 @@ ParetoResult::Status ParetoSolver::Search::listAll(const Bounds &bounds) {
   // Labels grow with the limit, so small ones come first.
   for (int parts : {8, 4, 2, 1}) {
     Time limit = known.cost - (known.cost - dual) / parts * (parts - 1);
-    if (bound >= limit || limit - dual < distance / 4)
+    // The last pass, which has to find nothing, proves the plan.
+    bool isProof = parts == 1;
+    if (bound >= limit || (!isProof && limit - dual < distance / 4))
       continue;
     LabelSearch::Outcome outcome = pass(limit, SIZE_MAX);
     if (outcome == LabelSearch::TooMany)
