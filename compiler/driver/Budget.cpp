@@ -309,9 +309,18 @@ bool BudgetSearch::run() {
   std::vector<Pair> pairs;
   size_t given = choices.size();
   for (size_t layouts = 0; layouts < given; ++layouts)
-    for (int zero : stages())
-      if (auto pair = makePair(layouts, zero))
-        pairs.push_back(std::move(*pair));
+    for (int zero : stages()) {
+      auto pair = makePair(layouts, zero);
+      if (!pair)
+        continue;
+      pairs.push_back(std::move(*pair));
+      // The layouts of the objective, if they fit. (Training chooses more.)
+      if (layouts > 0 || request.train)
+        continue;
+      searchPair(pairs.back());
+      if (found)
+        return true;
+    }
   llvm::stable_sort(pairs, [](const Pair &a, const Pair &b) {
     return a.leastTime < b.leastTime;
   });
@@ -538,8 +547,11 @@ void BudgetSearch::searchLayouts(int zero) {
     return;
   LayoutPoint bad = most;
   for (int index = kPoints; index > 0; --index) {
-    if (plans->work() - begin > kPointWork)
+    if (plans->work() - begin > kPointWork) {
+      if (unsearched.empty())
+        unsearched = "more points between layouts would take too much work";
       return;
+    }
     LayoutPoint point = tryLimit(between(index, kPoints), zero);
     if (point.fits) {
       narrow(point, bad, zero, /*byLine=*/true);

@@ -23,14 +23,17 @@ std::string BudgetSearch::message() const {
   const BudgetTrial &trial = result();
   std::string bytes = std::to_string(trial.bytes);
   std::string note =
-      unsearched.empty() ? "" : "; layouts between these were not searched";
+      unsearched.empty() ? "" : "; not all layouts were searched";
+  if (found && !request.train && trials.size() == 1)
+    return "memory: " + bytes + " of " + budget + " bytes on each rank; " +
+           describe(trial) + " (chosen without a budget, too)";
   if (found)
     return "memory: " + bytes + " of " + budget + " bytes on each rank; " +
            describe(trial) + " (the fastest that fits, " +
            std::to_string(trials.size()) + " tried" + note + ")";
   return "no program fits a memory budget of " + budget +
          " bytes a rank; the least that would do is " + bytes + " (" +
-         describe(trial) +
+         describe(trial) + note +
          "). Largest tensors of a rank then: " + text(largest);
 }
 

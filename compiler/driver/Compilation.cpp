@@ -508,7 +508,7 @@ bool Compilation::emit() {
   }
   if (!emitCode())
     return false;
-  reportProgram(*module, request.explain, result);
+  reportProgram(*module, request, result);
   std::string error;
   return stages.run("verify", [&] {
     return artifact.verify(error) ||

@@ -60,48 +60,52 @@ void mtp::reportPlan(const plan::Plan &plan, bool explain,
         {"cost_us", known(plan.cost)},
         {"gap_us", known(plan.cost - plan.lowerBound)},
         {"proven", plan.lowerBound == plan.cost}};
+  if (plan.limit)
+    result.artifact.plan["certificate"]["within_bytes"] = plan.limit;
   result.explainJson = plan::explainJson(plan);
   if (explain)
     result.explain = plan::explainText(plan);
 }
 
-/// What a memory budget costs: the fastest program that was tried and does not
-/// fit, if it is faster than the one that was chosen.
-static json constraintOf(const json &budget) {
+/// What a memory budget costs: against the fastest program that was tried and
+/// does not fit, if it is faster than the one that was chosen. A forward
+/// program would have the layouts of the objective, which are tried first.
+static json constraintOf(const json &budget, bool isForward) {
   int64_t bytes = budget.at("bytes");
   auto time = [](const json &trial) {
     return trial.value("time_us", json()).is_number()
                ? trial["time_us"].get<double>()
                : HUGE_VAL;
   };
-  const json *fastest = nullptr;
+  const json *without = nullptr;
   double chosen = HUGE_VAL;
   for (const json &trial : budget.at("tried")) {
     if (!trial.contains("bytes"))
       continue;
     if (trial["bytes"] <= bytes)
       chosen = std::min(chosen, time(trial));
-    else if (!fastest || time(trial) < time(*fastest))
-      fastest = &trial;
+    else if (!without || (!isForward && time(trial) < time(*without)))
+      without = &trial;
   }
+  bool binds = without && (isForward || time(*without) < chosen);
   json constraint = {{"kind", "memory budget"},
                      {"bytes", bytes},
                      {"used", budget.at("used")},
-                     {"binds", fastest && time(*fastest) < chosen}};
+                     {"binds", binds}};
   std::string text = "memory budget of " + std::to_string(bytes) + " bytes: ";
-  if (!constraint["binds"]) {
+  if (!binds) {
     constraint["text"] = text + "it does not bind, the fastest program fits";
     return constraint;
   }
-  constraint["cost_us"] = chosen - time(*fastest);
-  constraint["without"] = *fastest;
+  const double longer = std::max(chosen - time(*without), 0.0);
+  constraint["cost_us"] = longer;
+  constraint["without"] = *without;
   std::string cost;
-  llvm::raw_string_ostream(cost)
-      << llvm::format("%.1f us", chosen - time(*fastest));
+  llvm::raw_string_ostream(cost) << llvm::format("%.1f us", longer);
   constraint["text"] =
       text + "it binds, a step takes " + cost + " longer; without it '" +
-      (*fastest)["layouts"].get<std::string>() + "' would be chosen, with " +
-      (*fastest)["bytes"].dump() + " bytes";
+      (*without)["layouts"].get<std::string>() + "' would be chosen, with " +
+      (*without)["bytes"].dump() + " bytes";
   return constraint;
 }
 
@@ -127,12 +131,14 @@ static void addLargestTensors(ModuleOp module, CompileResult &result) {
   result.explain += text;
 }
 
-void mtp::reportProgram(ModuleOp module, bool explain, CompileResult &result) {
-  if (explain)
+void mtp::reportProgram(ModuleOp module, const CompileRequest &request,
+                        CompileResult &result) {
+  if (request.explain)
     addLargestTensors(module, result);
   const json &plan = result.artifact.plan;
   if (plan.is_object() && plan.contains("budget")) {
-    result.explainJson["constraint"] = constraintOf(plan["budget"]);
+    result.explainJson["constraint"] =
+        constraintOf(plan["budget"], /*isForward=*/!request.train.has_value());
     if (!result.explain.empty())
       result.explain +=
           "binding constraint\n  " +

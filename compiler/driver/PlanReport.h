@@ -15,7 +15,8 @@ void reportPlan(const plan::Plan &plan, bool explain, CompileResult &result);
 /// What an explanation has of the program that `module` was emitted as: what
 /// memory is for, the constraint of a budget, and (`explain`) the largest
 /// tensors of a rank.
-void reportProgram(mlir::ModuleOp module, bool explain, CompileResult &result);
+void reportProgram(mlir::ModuleOp module, const CompileRequest &request,
+                   CompileResult &result);
 
 /// `parameters` of --json: every initializer of the module, with the layout of
 /// its storage (of the first stored piece, if it is stored in several). Call it

@@ -55,10 +55,11 @@ std::string nameIn(const Key &key) { return key.substr(0, key.find('\1')); }
 std::string layoutDifference(const json &before, const json &now) {
   Table table({{"op or value"}, {"before"}, {"now"}});
   size_t count = 0;
-  for (const char *list : {"inputs", "ops"}) {
+  // Plan files give no kind of an input.
+  for (auto [list, kind] : {std::pair("inputs", ""), std::pair("ops", "op")}) {
     std::vector<Key> order, ignored;
-    auto old = byName(before.at(list), "op", ignored);
-    auto mine = byName(now.at(list), "op", order);
+    auto old = byName(before.at(list), kind, ignored);
+    auto mine = byName(now.at(list), kind, order);
     for (const Key &key : order) {
       auto it = old.find(key);
       std::string was = it == old.end() ? "absent" : strategyText(*it->second);
