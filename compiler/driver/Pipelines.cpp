@@ -224,8 +224,7 @@ struct TrainOptions : ShardOptions {
   Option<std::string> recompute{
       *this, "recompute",
       llvm::cl::desc("none, or layers: compute activations again; auto: of as "
-                     "few as memory-budget asks for"),
-      llvm::cl::init("none")};
+                     "few as memory-budget asks for, its default there")};
   Option<std::string> dropout{*this, "dropout",
                               llvm::cl::desc("model, on or off"),
                               llvm::cl::init("model")};
@@ -262,7 +261,9 @@ struct TrainOptions : ShardOptions {
     train.accumulate = accumulate;
     train.zero = zero;
     train.dropout = dropout;
-    train.recompute = recompute;
+    train.recompute = !recompute.empty()     ? recompute.getValue()
+                      : memoryBudget.empty() ? "none"
+                                             : "auto";
     if (!freeze.empty())
       train.freeze = {freeze};
     if (!trainOnly.empty())
