@@ -392,7 +392,8 @@ def MtpShardStates : Pass<"mtp-shard-states", "::mlir::ModuleOp"> {
     With `zero=3` a trained parameter that is invariant on `axis` is stored cut by it,
     minor-most in the dimension that pads least, and gathered where it is used; the
     conjugate scatters its gradient. Stages 1 and 2 cut states and gradients only,
-    which mtp-add-optimizer does.
+    which mtp-add-optimizer does; with stage 3 that pass also gathers again what the
+    backward reads.
 
     ```mlir
     %w = mtp.parameter @w {mtp.trainable = 0 : i64} : tensor<8x4xf32, #mtp.layout<@mesh>>

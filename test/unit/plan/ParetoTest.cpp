@@ -12,6 +12,14 @@ using namespace mtp::plan;
 
 namespace {
 
+/// Cost and bytes are those of the assignment.
+void expectCounted(const ParetoResult &result, const Problem &problem,
+                   const MemoryModel &memory) {
+  EXPECT_EQ(result.cost, costOf(problem, result.assignment));
+  EXPECT_EQ(result.bytes.total(),
+            bytesOf(problem, memory, result.assignment).total());
+}
+
 /// Against every assignment, under budgets from below the least bytes to more
 /// than all. scripts/fuzz.sh sets how many, and which.
 TEST(Pareto, EqualsBruteForceOnRandomGraphs) {
@@ -56,9 +64,7 @@ TEST(Pareto, EqualsBruteForceOnRandomGraphs) {
       ParetoSolver solver(problem, memory, budget, options);
       ParetoResult result = solver.solve();
       ASSERT_EQ(result.assignment.size(), problem.variables.size()) << run;
-      EXPECT_EQ(result.cost, costOf(problem, result.assignment));
-      EXPECT_EQ(result.bytes.total(),
-                bytesOf(problem, memory, result.assignment).total());
+      expectCounted(result, problem, memory);
       if (best >= kIllegal) {
         ++infeasible;
         EXPECT_EQ(result.status, ParetoResult::Infeasible) << run;
@@ -118,9 +124,7 @@ TEST(Pareto, AnswersForOneBudgetAfterTheOther) {
       solver.setBudget(budget);
       ParetoResult result = solver.solve();
       ASSERT_EQ(result.assignment.size(), problem.variables.size()) << run;
-      EXPECT_EQ(result.cost, costOf(problem, result.assignment));
-      EXPECT_EQ(result.bytes.total(),
-                bytesOf(problem, memory, result.assignment).total());
+      expectCounted(result, problem, memory);
       if (best >= kIllegal) {
         EXPECT_EQ(result.status, ParetoResult::Infeasible) << run;
         EXPECT_EQ(result.bytes.total(), least) << run;

@@ -58,6 +58,16 @@ struct StabilityTest : PlanTest {
       result[&op] = planned;
     return result;
   }
+
+  void expectChoices(const Plan &plan,
+                     const DenseMap<Operation *, PlannedOp> &expected) {
+    for (auto &[op, planned] : choices(plan)) {
+      const PlannedOp &before = expected.at(op);
+      EXPECT_EQ(planned.operands, before.operands) << before.name;
+      EXPECT_EQ(planned.results, before.results) << before.name;
+      EXPECT_EQ(planned.copies, before.copies) << before.name;
+    }
+  }
 };
 
 TEST_F(StabilityTest, OrderAndNamesDoNotMatter) {
@@ -77,12 +87,7 @@ TEST_F(StabilityTest, OrderAndNamesDoNotMatter) {
           rename(random);
           Plan plan = choose(mesh, how);
           EXPECT_EQ(plan.cost, first.cost);
-          for (auto &[op, planned] : choices(plan)) {
-            const PlannedOp &before = expected.at(op);
-            EXPECT_EQ(planned.operands, before.operands) << before.name;
-            EXPECT_EQ(planned.results, before.results) << before.name;
-            EXPECT_EQ(planned.copies, before.copies) << before.name;
-          }
+          expectChoices(plan, expected);
         }
       }
 }
@@ -101,12 +106,7 @@ TEST_F(StabilityTest, OrderAndNamesDoNotMatterOnThreeAxes) {
   Plan plan = choose("a=2,b=2,c=2", how);
   EXPECT_EQ(plan.cost, first.cost);
   EXPECT_EQ(plan.lowerBound, first.lowerBound);
-  for (auto &[op, planned] : choices(plan)) {
-    const PlannedOp &before = expected.at(op);
-    EXPECT_EQ(planned.operands, before.operands) << before.name;
-    EXPECT_EQ(planned.results, before.results) << before.name;
-    EXPECT_EQ(planned.copies, before.copies) << before.name;
-  }
+  expectChoices(plan, expected);
 }
 
 /// Under the objective `time` the plan is the fastest of all.
