@@ -52,21 +52,27 @@ template <Reduction R, typename Element>
 void reduceAs(const char *const *in, int64_t members, char *out,
               int64_t elements) {
   using Stored = typename Element::Stored;
+  auto source = [&](int64_t member) {
+    return reinterpret_cast<const Stored *>(in[member]);
+  };
+  auto *target = reinterpret_cast<Stored *>(out);
+  if (members == 2) { // without the detour over `sum`
+    const Stored *a = source(0), *b = source(1);
+    for (int64_t i = 0; i < elements; ++i)
+      target[i] =
+          Element::store(combine<R>(Element::load(a[i]), Element::load(b[i])));
+    return;
+  }
   typename Element::Sum sum[kBlock];
   for (int64_t begin = 0; begin < elements; begin += kBlock) {
     int64_t count = std::min(kBlock, elements - begin);
-    for (int64_t m = 0; m < members; ++m) {
-      const auto *source = reinterpret_cast<const Stored *>(in[m]) + begin;
-      if (m == 0)
-        for (int64_t i = 0; i < count; ++i)
-          sum[i] = Element::load(source[i]);
-      else
-        for (int64_t i = 0; i < count; ++i)
-          sum[i] = combine<R>(sum[i], Element::load(source[i]));
-    }
-    auto *target = reinterpret_cast<Stored *>(out) + begin;
     for (int64_t i = 0; i < count; ++i)
-      target[i] = Element::store(sum[i]);
+      sum[i] = Element::load(source(0)[begin + i]);
+    for (int64_t m = 1; m < members; ++m)
+      for (int64_t i = 0; i < count; ++i)
+        sum[i] = combine<R>(sum[i], Element::load(source(m)[begin + i]));
+    for (int64_t i = 0; i < count; ++i)
+      target[begin + i] = Element::store(sum[i]);
   }
 }
 
