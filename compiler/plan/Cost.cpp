@@ -20,7 +20,7 @@ Time scaled(Wide a, Wide b, Wide c) {
   return value > Wide(kLargestCost) ? kLargestCost : Time(value);
 }
 
-Time sum(Time a, Time b) { return std::min(add(a, b), kLargestCost); }
+Time plus(Time a, Time b) { return std::min(add(a, b), kLargestCost); }
 
 struct Level {
   int64_t ranks;
@@ -97,7 +97,7 @@ Time rings(const Machine &machine, const std::vector<int> &axes, int64_t bytes,
     Time data = scaled(Wide(passes) * Wide(bytes) * Wide(level.ranks - 1),
                        Wide(level.link.psPerKiB),
                        Wide(1024) * inner * Wide(level.ranks));
-    total = sum(total, sum(steps, data));
+    total = plus(total, plus(steps, data));
     inner *= Wide(level.ranks);
   }
   return total;
@@ -149,10 +149,10 @@ Time allToAll(const Machine &machine, const std::vector<int> &axes,
   Wide inner = 1;
   for (const Level &level : levels) {
     Wide partners = Wide(level.ranks - 1);
-    total = sum(total, scaled(partners, Wide(level.link.alpha), 1));
+    total = plus(total, scaled(partners, Wide(level.link.alpha), 1));
     total =
-        sum(total, scaled(Wide(bytes) * partners * inner,
-                          Wide(level.link.psPerKiB), Wide(1024) * all * all));
+        plus(total, scaled(Wide(bytes) * partners * inner,
+                           Wide(level.link.psPerKiB), Wide(1024) * all * all));
     inner *= Wide(level.ranks);
   }
   return total;
@@ -173,7 +173,7 @@ Time permute(const Machine &machine, const std::vector<int> &axes,
     slowest.psPerKiB = std::max(slowest.psPerKiB, level.link.psPerKiB);
   }
   Time data = scaled(Wide(bytes), Wide(slowest.psPerKiB), Wide(1024) * all);
-  return sum(machine.launch, sum(slowest.alpha, data));
+  return plus(machine.launch, plus(slowest.alpha, data));
 }
 
 Time compute(const Machine &machine, int64_t flops, FlopKind kind) {

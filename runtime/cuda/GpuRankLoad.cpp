@@ -10,11 +10,6 @@
 using namespace mtp;
 using namespace mtp::cuda;
 
-namespace {
-/// Blocks begin as memory of the driver does.
-constexpr int64_t kAlignment = 256;
-} // namespace
-
 void GpuRank::load() {
   static const std::string loading = "loading weights",
                            connecting = "connecting GPUs";
@@ -66,8 +61,7 @@ void GpuRank::load() {
 
 Address GpuRank::place(int64_t bytes) {
   auto at = static_cast<Address>(blockBytes);
-  blockBytes +=
-      (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  blockBytes += deviceAligned(std::max<int64_t>(bytes, 1));
   return at;
 }
 

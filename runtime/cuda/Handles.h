@@ -18,6 +18,11 @@
 
 namespace mtp::cuda {
 
+/// Bytes of a block whose successor begins as memory of the driver does.
+inline int64_t deviceAligned(int64_t bytes) {
+  return (bytes + 255) / 256 * 256;
+}
+
 /// Throws RuntimeError unless `status` is success. Out of memory is exit 1,
 /// what the emulator finds in a kernel exit 5, everything else exit 4.
 void check(const DriverApi &driver, DriverStatus status, const char *what);

@@ -19,11 +19,6 @@ using Kind = CollectiveSite::Kind;
 
 namespace {
 
-constexpr int64_t kAlignment = 256;
-int64_t aligned(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 class LoopbackCommunicator : public GpuCommunicator {
 public:
   LoopbackCommunicator(GpuCommContext context, const Mesh &mesh,
@@ -35,7 +30,7 @@ public:
       if (sites[i].kind == Kind::AllReduce)
         needStaging(geometry[i].inBytes);
       if (sites[i].kind == Kind::ReduceScatter && !take[i][0].contiguous())
-        needStaging(2 * aligned(take[i][0].bytes()));
+        needStaging(2 * deviceAligned(take[i][0].bytes()));
     }
     allocateStaging();
   }
@@ -105,7 +100,7 @@ private:
     }
     DeviceCopy pack = block.packing();
     Address sum = staging(),
-            term = sum + static_cast<Address>(aligned(block.bytes()));
+            term = sum + static_cast<Address>(deviceAligned(block.bytes()));
     pack.enqueue(driver, slot.members[0].in, sum, commStream());
     for (size_t i = 1; i < slot.members.size(); ++i) {
       pack.enqueue(driver, slot.members[i].in, term, commStream());

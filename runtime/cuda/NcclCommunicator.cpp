@@ -26,10 +26,6 @@ namespace {
 
 /// The first rank waits for the last one to have loaded its weights.
 constexpr double kConnectSeconds = 600;
-constexpr int64_t kAlignment = 256;
-int64_t aligned(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 /// The NCCL type that sums like mtp; -1 if there is none.
 int sumType(const CollectiveSite &site) {
@@ -217,7 +213,8 @@ int64_t NcclCommunicator::stagingOf(size_t site) const {
   default: {
     int64_t bytes = 0;
     for (size_t i = 0; i < g.members.size(); ++i)
-      bytes += aligned(plan.send[i].bytes()) + aligned(take[site][i].bytes());
+      bytes += deviceAligned(plan.send[i].bytes()) +
+               deviceAligned(take[site][i].bytes());
     return bytes;
   }
   }
@@ -400,7 +397,7 @@ void NcclCommunicator::swapBlocks(int64_t site, Address in, Address from,
   Address at = from;
   for (const DeviceCopy &block : plan.send) {
     block.packing().enqueue(driver, in, at, commStream());
-    at += static_cast<Address>(aligned(block.bytes()));
+    at += static_cast<Address>(deviceAligned(block.bytes()));
   }
   auto checkCall = [&](NcclStatus status) {
     if (status != nccl::Success && status != nccl::InProgress)
@@ -419,8 +416,8 @@ void NcclCommunicator::swapBlocks(int64_t site, Address in, Address from,
       checkCall(api.receive(pointerTo(to),
                             static_cast<size_t>(take[site][i].bytes()),
                             nccl::U8, peer, plan.comm, commStream()));
-    from += static_cast<Address>(aligned(plan.send[i].bytes()));
-    to += static_cast<Address>(aligned(take[site][i].bytes()));
+    from += static_cast<Address>(deviceAligned(plan.send[i].bytes()));
+    to += static_cast<Address>(deviceAligned(take[site][i].bytes()));
   }
   complete(plan.comm, api.groupEnd(), describe(site));
 }
@@ -428,18 +425,18 @@ void NcclCommunicator::swapBlocks(int64_t site, Address in, Address from,
 void NcclCommunicator::exchange(int64_t site, Address in, Address out) {
   Address received = staging();
   for (const DeviceCopy &block : plans[site].send)
-    received += static_cast<Address>(aligned(block.bytes()));
+    received += static_cast<Address>(deviceAligned(block.bytes()));
   swapBlocks(site, in, staging(), received);
   for (const DeviceCopy &block : take[site]) {
     block.unpacking().enqueue(driver, received, out, commStream());
-    received += static_cast<Address>(aligned(block.bytes()));
+    received += static_cast<Address>(deviceAligned(block.bytes()));
   }
 }
 
 void NcclCommunicator::reduceExchanged(int64_t site, Address in, Address out) {
   Address received = staging();
   for (const DeviceCopy &block : plans[site].send)
-    received += static_cast<Address>(aligned(block.bytes()));
+    received += static_cast<Address>(deviceAligned(block.bytes()));
   swapBlocks(site, in, staging(), received);
   const DeviceCopy &block = take[site][0];
   if (block.empty())
@@ -447,7 +444,7 @@ void NcclCommunicator::reduceExchanged(int64_t site, Address in, Address out) {
   for (size_t i = 1; i < take[site].size(); ++i)
     context.reductions.enqueue(
         sites[site], received,
-        received + i * static_cast<Address>(aligned(block.bytes())),
+        received + i * static_cast<Address>(deviceAligned(block.bytes())),
         block.bytes() / byteSize(sites[site].type), commStream());
   block.unpacking().enqueue(driver, received, out, commStream());
 }

@@ -25,7 +25,7 @@ template <typename Function> Function *find(const char *name) {
   return reinterpret_cast<Function *>(dlsym(library, name));
 }
 
-template <typename T> T *at(uint64_t address) {
+template <typename T> T *pointer(uint64_t address) {
   return reinterpret_cast<T *>(address);
 }
 uint64_t threads(const unsigned *shape) {
@@ -35,27 +35,27 @@ uint64_t threads(const unsigned *shape) {
 // The kernels of objects/kernels.c: the rank, then the buffers.
 void multiply(const uint64_t *p, const unsigned *shape) {
   for (uint64_t i = 0; i < threads(shape); ++i)
-    at<float>(p[3])[i] = at<float>(p[1])[i] * at<float>(p[2])[i];
+    pointer<float>(p[3])[i] = pointer<float>(p[1])[i] * pointer<float>(p[2])[i];
 }
 void lookUp(const uint64_t *p, const unsigned *shape) {
   for (uint64_t i = 0; i < threads(shape); ++i) {
-    int64_t index = at<int64_t>(p[1])[i];
+    int64_t index = pointer<int64_t>(p[1])[i];
     if (index < 0 || index >= 4)
-      *at<const MtpGpuRank>(p[0])->fault = 1;
+      *pointer<const MtpGpuRank>(p[0])->fault = 1;
     else
-      at<float>(p[3])[i] = at<float>(p[2])[index];
+      pointer<float>(p[3])[i] = pointer<float>(p[2])[index];
   }
 }
 void addOne(const uint64_t *p, const unsigned *shape) {
   for (uint64_t i = 0; i < threads(shape); ++i)
-    at<float>(p[1])[i] += 1;
+    pointer<float>(p[1])[i] += 1;
 }
 /// y = exp(x) + rankValues[0] + 100 step + seed.
 void exponent(const uint64_t *p, const unsigned *shape) {
-  auto *rank = at<const MtpGpuRank>(p[0]);
+  auto *rank = pointer<const MtpGpuRank>(p[0]);
   for (uint64_t i = 0; i < threads(shape); ++i)
-    at<float>(p[2])[i] =
-        std::exp(at<float>(p[1])[i]) +
+    pointer<float>(p[2])[i] =
+        std::exp(pointer<float>(p[1])[i]) +
         static_cast<float>(rank->rankValues[0] + 100 * rank->step + rank->seed);
 }
 
@@ -65,17 +65,16 @@ constexpr int kTypes = static_cast<int>(DType::Bool) + 1;
 
 /// mtp_reduce_*: out, in, count.
 template <int Code> void reduce(const uint64_t *p, const unsigned *) {
-  const char *in[] = {at<char>(p[0]), at<char>(p[1])};
+  const char *in[] = {pointer<char>(p[0]), pointer<char>(p[1])};
   reduceMembers(static_cast<DType>(Code % kTypes),
-                static_cast<Reduction>(Code / kTypes), in, 2, at<char>(p[0]),
-                static_cast<int64_t>(p[2]));
+                static_cast<Reduction>(Code / kTypes), in, 2,
+                pointer<char>(p[0]), static_cast<int64_t>(p[2]));
 }
 std::string reduceName(int code) {
   return std::string("mtp_reduce_") + kReductions[code / kTypes] + "_" +
          name(static_cast<DType>(code % kTypes));
 }
-template <int... Codes>
-void registerReductions(std::integer_sequence<int, Codes...>) {
+template <int... Codes> void registerAll(std::integer_sequence<int, Codes...>) {
   (registerKernel(reduceName(Codes), reduce<Codes>), ...);
 }
 
@@ -86,7 +85,7 @@ void mtp::test::registerKernel(const std::string &name, KernelBody body) {
 }
 
 void mtp::test::registerReductions() {
-  ::registerReductions(std::make_integer_sequence<int, 3 * kTypes>());
+  registerAll(std::make_integer_sequence<int, 3 * kTypes>());
 }
 
 void GpuTest::reset(const software::Settings &settings) {

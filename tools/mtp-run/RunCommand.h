@@ -14,6 +14,9 @@
 
 namespace mtp {
 
+/// Who speaks, in messages.
+inline constexpr const char *kTool = "mtp-run";
+
 /// Compiles or loads, runs, compares, writes. Each step returns false with
 /// `error` set; a mismatch of --check is such an error, with exit 3, and comes
 /// after everything is written.

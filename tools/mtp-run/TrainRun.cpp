@@ -13,7 +13,6 @@
 
 using namespace mtp;
 
-static const char *const tool = "mtp-run";
 static constexpr int kWarmUp = 2;
 /// A gradient that is zero up to rounding is compared with this part of the
 /// largest one of the model.
@@ -159,7 +158,7 @@ bool RunCommand::runSteps(Trainer &trainer, Error &error) {
   for (const std::string &warning : trainer.warnings) {
     report.addWarning(warning);
     if (!options.quiet)
-      printWarning(tool, warning);
+      printWarning(kTool, warning);
   }
   return true;
 }

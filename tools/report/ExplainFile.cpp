@@ -19,14 +19,14 @@ struct Wrong {
 };
 
 /// A value of the file and where it stands: "ops[3].results".
-struct Entry {
+struct Node {
   const json &value;
   std::string path;
 
   [[noreturn]] void refuse(const std::string &why) const {
     throw Wrong{path + " " + why};
   }
-  Entry at(const char *key) const {
+  Node at(const char *key) const {
     if (!value.is_object())
       refuse("is no JSON object");
     auto found = value.find(key);
@@ -35,10 +35,10 @@ struct Entry {
       throw Wrong{name + " is missing"};
     return {*found, name};
   }
-  std::vector<Entry> list() const {
+  std::vector<Node> list() const {
     if (!value.is_array())
       refuse("is no list");
-    std::vector<Entry> entries;
+    std::vector<Node> entries;
     for (size_t i = 0; i < value.size(); ++i)
       entries.push_back({value[i], path + "[" + std::to_string(i) + "]"});
     return entries;
@@ -73,13 +73,13 @@ public:
     if (!explains && !file.value.contains("refined"))
       throw Wrong{"it is neither an explanation (--explain-json) nor a plan "
                   "(--save-plan)"};
-    Entry version = file.at("version");
+    Node version = file.at("version");
     if (version.value != json(1))
       version.refuse("is " + version.value.dump() + ", not 1");
     checkMesh();
-    for (const Entry &input : file.at("inputs").list())
+    for (const Node &input : file.at("inputs").list())
       checkChoice(input, /*hasOperands=*/explains);
-    for (const Entry &op : file.at("ops").list()) {
+    for (const Node &op : file.at("ops").list()) {
       op.at("op").text();
       checkChoice(op, true);
     }
@@ -89,7 +89,7 @@ public:
 
 private:
   void checkMesh() {
-    Entry mesh = file.at("mesh");
+    Node mesh = file.at("mesh");
     Mesh parsed;
     std::string error;
     if (!parseMesh(mesh.text(), parsed, error))
@@ -98,8 +98,8 @@ private:
       axes.insert(axis.name);
   }
 
-  void checkLayouts(const Entry &layouts) const {
-    for (const Entry &layout : layouts.list()) {
+  void checkLayouts(const Node &layouts) const {
+    for (const Node &layout : layouts.list()) {
       const std::string &text = layout.text();
       if (text.empty()) // invariant on every axis
         continue;
@@ -113,7 +113,7 @@ private:
     }
   }
 
-  void checkChoice(const Entry &entry, bool hasOperands) const {
+  void checkChoice(const Node &entry, bool hasOperands) const {
     entry.at("name").text();
     checkLayouts(entry.at("results"));
     if (hasOperands)
@@ -122,18 +122,18 @@ private:
 
   void checkCosts() const {
     file.at("cost_us").time();
-    for (const Entry &c : file.at("collectives").list()) {
+    for (const Node &c : file.at("collectives").list()) {
       for (const char *key : {"phase", "op", "axis", "value"})
         c.at(key).text();
       c.at("bytes").bytes();
       c.at("time_us").time();
     }
-    for (const Entry &part : file.at("contributions").at("time").list()) {
+    for (const Node &part : file.at("contributions").at("time").list()) {
       part.at("kind").text();
       part.at("name").text();
       part.at("us").time();
     }
-    for (const Entry &part : file.at("contributions").at("memory").list()) {
+    for (const Node &part : file.at("contributions").at("memory").list()) {
       part.at("kind").text();
       part.at("name").text();
       part.at("bytes").bytes();
@@ -148,11 +148,11 @@ private:
   /// What was chosen stands twice: as an input or op, and first among its
   /// choices. (A plan that was given has no choices, a constant no layout.)
   void checkChosen() const {
-    std::vector<Entry> choices = file.at("choices").list(), all;
+    std::vector<Node> choices = file.at("choices").list(), all;
     if (choices.empty())
       return;
     for (const char *key : {"inputs", "ops"})
-      for (const Entry &entry : file.at(key).list())
+      for (const Node &entry : file.at(key).list())
         if (!entry.at("results").value.empty())
           all.push_back(entry);
     for (size_t i = 0; i < all.size(); ++i) {
@@ -160,7 +160,7 @@ private:
         all[i].refuse("has no entry in choices; the file was edited");
       for (const char *key : {"name", "op"})
         agree(all[i].at(key), choices[i].at(key));
-      std::vector<Entry> strategies = choices[i].at("strategies").list();
+      std::vector<Node> strategies = choices[i].at("strategies").list();
       if (strategies.empty())
         choices[i].at("strategies").refuse("is empty");
       for (const char *key : {"operands", "results"})
@@ -170,13 +170,13 @@ private:
       choices[all.size()].refuse("is of no input or op; the file was edited");
   }
 
-  static void agree(const Entry &chosen, const Entry &choice) {
+  static void agree(const Node &chosen, const Node &choice) {
     if (chosen.value != choice.value)
       chosen.refuse("is " + chosen.value.dump() + " and " + choice.path +
                     " is " + choice.value.dump() + "; the file was edited");
   }
 
-  Entry file;
+  Node file;
   std::set<std::string> axes;
 };
 

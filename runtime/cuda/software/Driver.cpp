@@ -92,13 +92,6 @@ struct Locked {
   }
 };
 
-Range rangeOf(const void *address, size_t bytes) {
-  return {numberOf(address), numberOf(address) + bytes};
-}
-Range rangeOf(Address address, size_t bytes) {
-  return {address, address + bytes};
-}
-
 int copyWork(const char *name, void *target, const void *source, size_t bytes,
              StreamHandle *stream) {
   Locked locked;

@@ -190,6 +190,12 @@ void forgetHeld();
 inline uint64_t numberOf(const void *handle) {
   return reinterpret_cast<uint64_t>(handle);
 }
+inline Range rangeOf(uint64_t address, size_t bytes) {
+  return {address, address + bytes};
+}
+inline Range rangeOf(const void *address, size_t bytes) {
+  return rangeOf(numberOf(address), bytes);
+}
 
 } // namespace mtp::software
 

@@ -181,10 +181,6 @@ int give(const char *name, NcclHandle *comm, StreamHandle *stream,
   return known ? nccl::Success : nccl::InvalidArgument;
 }
 
-Range rangeOf(const void *address, size_t bytes) {
-  return {numberOf(address), numberOf(address) + bytes};
-}
-
 int collective(const char *name, const void *in, void *out, size_t count,
                int type, int op, NcclHandle *comm, StreamHandle *stream,
                size_t inBlocks, size_t outBlocks,

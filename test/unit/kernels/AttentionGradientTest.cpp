@@ -9,21 +9,22 @@ using nlohmann::json;
 
 namespace {
 
-struct Sizes {
+struct GradientShape {
   int64_t b = 2, h = 4, hkv = 4, s = 5, t = 7, d = 8, dv = 8;
 };
 
 /// One call of attention and of its gradient.
 struct Problem {
   DType type;
-  Sizes n;
+  GradientShape n;
   json attributes; ///< of attention, without flags of operands
   int threads = 1;
   bool hasMask = false, hasStart = false;
   Buffer q, k, v, mask, start, y, lse, g, dq, dk, dv, dmask;
   std::string error;
 
-  Problem(DType type, const Sizes &n, json attributes, unsigned seed = 1)
+  Problem(DType type, const GradientShape &n, json attributes,
+          unsigned seed = 1)
       : type(type), n(n), attributes(std::move(attributes)),
         q(type, {n.b, n.h, n.s, n.d}), k(type, {n.b, n.hkv, n.t, n.d}),
         v(type, {n.b, n.hkv, n.t, n.dv}), start(DType::I64, {}),
@@ -111,7 +112,7 @@ struct Gradients {
 
 /// The definition, in double, whole rows.
 Gradients reference(const Problem &x) {
-  const Sizes &n = x.n;
+  const GradientShape &n = x.n;
   const json &a = x.attributes;
   Gradients r;
   r.q.assign(size_t(n.b * n.h * n.s * n.d), 0);
@@ -236,7 +237,7 @@ void check(Problem &x, double within = 0) {
       << "dMask " << x.attributes;
 }
 
-const std::vector<Sizes> manySizes = {
+const std::vector<GradientShape> gradientShapes = {
     {1, 1, 1, 1, 1, 1, 1},      {2, 4, 4, 5, 7, 8, 8},
     {1, 2, 2, 70, 130, 64, 64}, {1, 4, 2, 37, 211, 20, 12},
     {2, 6, 1, 1, 97, 16, 16},   {1, 8, 2, 70, 30, 33, 65},
@@ -246,7 +247,7 @@ const std::vector<Sizes> manySizes = {
 
 TEST(AttentionGradient, EveryTypeAndSizeMatchesTheDefinition) {
   for (DType type : {DType::F32, DType::F64, DType::F16, DType::BF16})
-    for (const Sizes &n : manySizes) {
+    for (const GradientShape &n : gradientShapes) {
       Problem x(type, n, {{"scale", 1 / std::sqrt(double(n.d))}});
       check(x);
     }
@@ -264,7 +265,7 @@ TEST(AttentionGradient, WithoutKeysOrHeads) {
 TEST(AttentionGradient, CausalAtEveryOffset) {
   Combinations combinations;
   for (DType type : {DType::F32, DType::F64})
-    for (const Sizes &n : manySizes)
+    for (const GradientShape &n : gradientShapes)
       for (int64_t offset : {0, 3, -2, 100, -100})
         for (const char *row : {"softmax", "zero", "uniform"}) {
           if (combinations.skipsThis())
@@ -295,7 +296,7 @@ TEST(AttentionGradient, QueryStartAndSoftcap) {
 TEST(AttentionGradient, MasksOfEveryShapeAndTheirGradients) {
   Combinations combinations;
   for (DType type : {DType::F32, DType::F64})
-    for (const Sizes &n : manySizes)
+    for (const GradientShape &n : gradientShapes)
       for (DType maskType : {type, DType::Bool})
         for (auto shape :
              std::vector<std::vector<int64_t>>{{n.b, 1, 1, n.t},

@@ -111,7 +111,7 @@ void reference(const json &a, const Operands &x, std::vector<double> &y,
       }
 }
 
-double tolerance(DType type) {
+double allowed(DType type) {
   return type == DType::F64   ? 1e-14
          : type == DType::F32 ? 3e-6
          : type == DType::F16 ? 1e-3
@@ -136,7 +136,7 @@ void check(json attributes, Operands &x, double within = 0, int threads = 1,
   std::vector<double> y, lse;
   reference(attributes, x, y, lse, rankOffset);
   DType type = x.q.desc.type;
-  within = within ? within : tolerance(type);
+  within = within ? within : allowed(type);
   EXPECT_LE(difference(x.y, y), within) << attributes << " " << name(type);
   EXPECT_LE(difference(x.lse, lse), type == DType::F64 ? 1e-14 : 1e-6)
       << attributes;
