@@ -49,32 +49,8 @@ struct BudgetRegret::Bounds {
 
   /// False if nothing is legal or fits.
   bool run() {
-    auto weights = [&](auto cost, int64_t cap) {
-      Weights result;
-      auto fill = [&](const std::vector<FoldedProblem::Table> &tables,
-                      std::vector<std::vector<Time>> &all) {
-        for (const FoldedProblem::Table &table : tables) {
-          const Footprint &both = table.footprint;
-          all.emplace_back();
-          for (size_t i = 0; i < table.cost.size(); ++i) {
-            bool isOut = table.cost[i] >= kIllegal ||
-                         (!both.transient.empty() && both.transient[i] > cap);
-            int64_t bytes = both.bytes.empty() ? 0 : both.bytes[i];
-            all.back().push_back(isOut ? kIllegal : cost(table.cost[i], bytes));
-          }
-        }
-      };
-      fill(folded->unary, result.unary);
-      fill(folded->pairs, result.pairs);
-      return result;
-    };
     const Multiplier multiplier{chosen.multiplier};
-    auto costs = [](Time cost, int64_t) { return cost; };
-    auto sizes = [](Time, int64_t bytes) { return bytes; };
-    auto charged = [&](Time cost, int64_t bytes) {
-      return add(cost, multiplier.of(bytes));
-    };
-    smallest.emplace(*folded, weights(sizes, INT64_MAX));
+    smallest.emplace(*folded, bytesOnly(*folded, INT64_MAX));
     if (smallest->deadEnd() >= 0)
       return false;
     bucketOf.resize(problem.variables.size());
@@ -82,8 +58,8 @@ struct BudgetRegret::Bounds {
       bucketOf[folded->tree.buckets[bucket].variable] = bucket;
     // Nothing that fits has more transient bytes.
     const int64_t cap = budget - smallest->optimum();
-    Messages free(*folded, weights(costs, INT64_MAX));
-    least.emplace(*folded, weights(charged, cap));
+    Messages free(*folded, charge(*folded, {}, INT64_MAX));
+    least.emplace(*folded, charge(*folded, multiplier, cap));
     std::vector<std::vector<Time>> fewest = all(*smallest),
                                    cheapest = all(free);
     if (least->deadEnd() >= 0)

@@ -99,6 +99,10 @@ public:
   /// Buckets of one kind have the same rows; of one rest, the same down() but
   /// for an offset.
   int kindOf(int bucket) const { return kind[bucket]; }
+  /// Those of buckets of one kind correspond.
+  const std::vector<int> &childrenOf(int bucket) const {
+    return children[bucket];
+  }
   int restOf(int bucket) const { return downOf[bucket]; }
   const std::vector<Time> &restTable(int bucket) const {
     return tables[downOf[bucket]];

@@ -12,176 +12,168 @@ LabelMarginals::LabelMarginals(const FoldedProblem &problem,
       multiplier(multiplier), budget(budget), floorTransient(floorTransient),
       slack(Time(problem.unaryOf.size() + problem.pairOf.size())) {}
 
-/// Places in the reach. Buckets with equal messages around them have the same.
-const std::vector<LabelMarginals::Place> &LabelMarginals::placesOf(int bucket) {
-  auto [it, isNew] =
-      open.try_emplace({charged.kindOf(bucket), charged.restOf(bucket)});
-  if (!isNew)
-    return it->second;
-  for (const Entry &entry : entriesOf(charged, bucket))
-    if (Time cost = charged.optimum() + entry.more; cost <= reach)
-      it->second.push_back({entry.position, entry.strategy, cost});
-  return it->second;
-}
-
 /// The one label of the bucket's own tables.
-LabelMarginals::List LabelMarginals::ownList(int bucket,
-                                             const std::vector<int> &digits,
-                                             size_t strategy) const {
-  Label label = ownLabel(problem, bucket, digits, strategy);
+LabelMarginals::List LabelMarginals::ownList(const Shape::Place &place) const {
+  Label label = place.own;
   // No assignment has fewer transient bytes: fewer labels are incomparable.
   label.transient = std::max(label.transient, floorTransient);
-  List list;
-  list.add(label, chargeOf(label));
-  return list;
+  return {{chargeOf(label), label}};
 }
 
-std::vector<size_t>
-LabelMarginals::childPositions(int bucket, const std::vector<int> &digits,
-                               size_t strategy) const {
-  std::vector<size_t> positions;
-  for (int child : problem.tree.buckets[bucket].children)
-    positions.push_back(
-        offsetOf(problem.messageStrides[child], digits, strategy));
-  return positions;
+LabelMarginals::Range LabelMarginals::keep(const List &list) {
+  Range range{uint32_t(items.size()), uint32_t(list.size())};
+  items.insert(items.end(), list.begin(), list.end());
+  labels += int64_t(list.size());
+  return range;
 }
 
-/// Those of which no other is at most in all three, sorted by charged cost.
-LabelMarginals::List LabelMarginals::best(List list) const {
-  std::sort(list.labels.begin(), list.labels.end());
-  Stair stair;
-  std::vector<std::pair<Time, Label>> kept;
-  for (const Label &label : list.labels)
-    if (stair.add(label))
-      kept.push_back({chargeOf(label), label});
-  std::sort(kept.begin(), kept.end());
+/// Drops labels that another is at most in all three; sorts by charged cost.
+void LabelMarginals::keepBest(List &list) {
+  std::sort(list.begin(), list.end(),
+            [](const Item &a, const Item &b) { return a.label < b.label; });
+  stair.clear();
+  std::erase_if(list, [&](const Item &item) { return !stair.add(item.label); });
+  std::sort(list.begin(), list.end());
+}
+
+LabelMarginals::List LabelMarginals::sum(View a, View b, const Room &room) {
   List result;
-  for (const auto &[charge, label] : kept)
-    result.add(label, charge);
-  return result;
-}
-
-LabelMarginals::List LabelMarginals::sum(const List &a, const List &b,
-                                         const Room &room) {
-  List result;
-  for (size_t i = 0; i < a.labels.size(); ++i)
-    for (size_t j = 0; j < b.labels.size(); ++j) {
+  bool isChanged = false; // transient bytes of a label that one was added to
+  for (const Item &x : a)
+    for (const Item &y : b) {
       ++sums;
-      if (a.charges[i] + b.charges[j] > room.charge)
+      if (x.charge + y.charge > room.charge)
         break;
-      const Label &x = a.labels[i], &y = b.labels[j];
-      Label both{x.cost + y.cost, x.additive + y.additive,
-                 std::max(x.transient, y.transient)};
+      Label both{x.label.cost + y.label.cost,
+                 x.label.additive + y.label.additive,
+                 std::max(x.label.transient, y.label.transient)};
+      isChanged |= both.transient != (a.count == 1 ? y : x).label.transient;
       if (both.additive + room.bytes + both.transient <= budget)
-        result.add(both, 0);
+        result.push_back({chargeOf(both), both});
     }
-  return best(std::move(result));
+  if ((a.count > 1 && b.count > 1) || isChanged)
+    keepBest(result);
+  else if (!std::is_sorted(result.begin(), result.end()))
+    std::sort(result.begin(), result.end()); // charges are rounded
+  return result;
 }
 
 /// Labels of the bucket's subtree at a place that cost at most `room` more
 /// than the least.
-LabelMarginals::List LabelMarginals::subtree(int index, const Place &place,
+LabelMarginals::List LabelMarginals::subtree(int bucket, size_t index,
                                              Time room) {
-  const std::vector<int> &children = problem.tree.buckets[index].children;
-  std::vector<int> digits = digitsOf(problem, index, place.position);
-  std::vector<size_t> positions = childPositions(index, digits, place.strategy);
-  List current = ownList(index, digits, place.strategy);
-  Room most{current.charges[0] + room + slack,
-            smallest.down(index, place.position)};
+  const Shape &shape = shapes->of(bucket);
+  const Shape::Place &place = shape.places[index];
+  const std::vector<int> &children = charged.childrenOf(bucket);
+  const size_t *positions = shape.positionsOf(index);
+  List current = ownList(place);
+  Room most{current[0].charge + room + slack,
+            smallest.down(bucket, place.position)};
   for (size_t c = 0; c < children.size(); ++c)
     most.bytes += smallest.up(children[c], positions[c]);
-  for (size_t c = 0; c < children.size() && !current.labels.empty(); ++c) {
+  for (size_t c = 0; c < children.size() && !current.empty(); ++c) {
     most.charge += charged.up(children[c], positions[c]);
     most.bytes -= smallest.up(children[c], positions[c]);
-    current = sum(current, up[children[c]][positions[c]], most);
+    current = sum(viewOf(current), upOf(children[c], positions[c]), most);
   }
   return current;
 }
 
-void LabelMarginals::fillUp(int index) {
-  std::map<size_t, List> all;
-  for (const Place &place : placesOf(index)) {
-    Time here = costOf(index, place.position);
-    Time room = windowOf(here) - (place.cost - here);
-    if (room < 0)
-      continue;
-    List current = subtree(index, place, room);
-    List &mine = all[place.position];
-    mine.labels.insert(mine.labels.end(), current.labels.begin(),
-                       current.labels.end());
-    if (!isWithin())
-      return;
+void LabelMarginals::fillUp(int bucket) {
+  const std::vector<Shape::Place> &places = shapes->of(bucket).places;
+  for (size_t i = 0; i < places.size();) {
+    const size_t position = places[i].position;
+    const Time here = costOf(bucket, position);
+    List all;
+    int lists = 0;
+    for (; i < places.size() && places[i].position == position; ++i) {
+      Time room = windowOf(here) - (costOf(places[i]) - here);
+      if (room < 0)
+        continue;
+      List mine = subtree(bucket, i, room);
+      all.insert(all.end(), mine.begin(), mine.end());
+      ++lists;
+      if (!isWithin())
+        return;
+    }
+    if (lists > 1)
+      keepBest(all);
+    up[firstOf[bucket] + position] = keep(all);
   }
-  for (auto &[position, list] : all) {
-    list = best(std::move(list));
-    labels += int64_t(list.labels.size());
-  }
-  up[index] = std::move(all);
 }
 
-/// To each child what everything but it comes to.
-void LabelMarginals::fillDown(int index) {
-  const std::vector<int> &children = problem.tree.buckets[index].children;
-  for (const Place &place : placesOf(index)) {
-    std::vector<int> digits = digitsOf(problem, index, place.position);
-    std::vector<size_t> positions =
-        childPositions(index, digits, place.strategy);
-    Time room = -1;
-    for (size_t c = 0; c < children.size(); ++c) {
-      Time there = costOf(children[c], positions[c]);
-      room = std::max(room, windowOf(there) - (place.cost - there));
-    }
-    if (room < 0)
-      continue;
-    room += slack;
-    // Before each child: own, D and the children before it; behind it: the
-    // others.
-    List own = ownList(index, digits, place.strategy);
-    int64_t bytes =
-        own.labels[0].additive + smallest.down(index, place.position);
-    for (size_t c = 0; c < children.size(); ++c)
-      bytes += smallest.up(children[c], positions[c]);
-    // Bytes of the other parts, for parts of so many.
-    auto beside = [&](int64_t mine) { return bytes - mine; };
-    Time least = own.charges[0] + charged.down(index, place.position);
-    int64_t inside =
-        own.labels[0].additive + smallest.down(index, place.position);
-    std::vector<List> before{
-        sum(own, down[index][place.position], {least + room, beside(inside)})};
-    std::vector<Time> leastBefore{least};
-    std::vector<int64_t> insideBefore{inside};
-    for (size_t c = 0; c + 1 < children.size(); ++c) {
-      least += charged.up(children[c], positions[c]);
-      inside += smallest.up(children[c], positions[c]);
-      before.push_back(sum(before.back(), up[children[c]][positions[c]],
-                           {least + room, beside(inside)}));
-      leastBefore.push_back(least);
-      insideBefore.push_back(inside);
-    }
-    List behind;
-    behind.add({}, 0);
-    least = inside = 0;
-    for (size_t c = children.size(); c-- > 0;) {
-      Room both{leastBefore[c] + least + room,
-                beside(insideBefore[c] + inside)};
-      List mine = sum(before[c], behind, both);
-      List &list = down[children[c]][positions[c]];
-      list.labels.insert(list.labels.end(), mine.labels.begin(),
-                         mine.labels.end());
-      least += charged.up(children[c], positions[c]);
-      inside += smallest.up(children[c], positions[c]);
-      if (c > 0)
-        behind = sum(behind, up[children[c]][positions[c]],
-                     {least + room, beside(inside)});
-    }
+/// To each child what everything but it comes to, at a place.
+void LabelMarginals::addDown(int bucket, size_t index) {
+  const Shape &shape = shapes->of(bucket);
+  const Shape::Place &place = shape.places[index];
+  const std::vector<int> &children = charged.childrenOf(bucket);
+  const size_t *positions = shape.positionsOf(index);
+  Time room = -1;
+  for (size_t c = 0; c < children.size(); ++c) {
+    Time there = costOf(children[c], positions[c]);
+    room = std::max(room, windowOf(there) - (costOf(place) - there));
+  }
+  if (room < 0)
+    return;
+  room += slack;
+  // Before each child: own, D and the children before it; behind it: the
+  // others.
+  List own = ownList(place);
+  int64_t bytes = own[0].label.additive + smallest.down(bucket, place.position);
+  for (size_t c = 0; c < children.size(); ++c)
+    bytes += smallest.up(children[c], positions[c]);
+  // Bytes of the other parts, for parts of so many.
+  auto beside = [&](int64_t mine) { return bytes - mine; };
+  Time least = own[0].charge + charged.down(bucket, place.position);
+  int64_t inside =
+      own[0].label.additive + smallest.down(bucket, place.position);
+  std::vector<List> before{sum(viewOf(own), downOf(bucket, place.position),
+                               {least + room, beside(inside)})};
+  std::vector<Time> leastBefore{least};
+  std::vector<int64_t> insideBefore{inside};
+  for (size_t c = 0; c + 1 < children.size(); ++c) {
+    least += charged.up(children[c], positions[c]);
+    inside += smallest.up(children[c], positions[c]);
+    before.push_back(sum(viewOf(before.back()), upOf(children[c], positions[c]),
+                         {least + room, beside(inside)}));
+    leastBefore.push_back(least);
+    insideBefore.push_back(inside);
+  }
+  List behind{{0, {}}};
+  least = inside = 0;
+  for (size_t c = children.size(); c-- > 0;) {
+    Room both{leastBefore[c] + least + room, beside(insideBefore[c] + inside)};
+    parts.push_back({firstOf[children[c]] + positions[c],
+                     sum(viewOf(before[c]), viewOf(behind), both)});
+    least += charged.up(children[c], positions[c]);
+    inside += smallest.up(children[c], positions[c]);
+    if (c > 0)
+      behind = sum(viewOf(behind), upOf(children[c], positions[c]),
+                   {least + room, beside(inside)});
+  }
+}
+
+void LabelMarginals::fillDown(int bucket) {
+  parts.clear();
+  for (size_t i = 0; i < shapes->of(bucket).places.size(); ++i) {
+    addDown(bucket, i);
     if (!isWithin())
       return;
   }
-  for (int child : children)
-    for (auto &[position, list] : down[child]) {
-      list = best(std::move(list));
-      labels += int64_t(list.labels.size());
+  std::stable_sort(
+      parts.begin(), parts.end(),
+      [](const auto &a, const auto &b) { return a.first < b.first; });
+  for (size_t i = 0; i < parts.size();) {
+    auto &[position, list] = parts[i];
+    bool isOne = true;
+    for (++i; i < parts.size() && parts[i].first == position; ++i) {
+      isOne = false;
+      list.insert(list.end(), parts[i].second.begin(), parts[i].second.end());
     }
+    if (!isOne)
+      keepBest(list);
+    down[position] = keep(list);
+  }
 }
 
 bool LabelMarginals::run(Time newWindow, Time newReach, int64_t most) {
@@ -189,33 +181,50 @@ bool LabelMarginals::run(Time newWindow, Time newReach, int64_t most) {
   reach = newReach;
   mostWork = most;
   labels = sums = 0;
-  open.clear();
-  up.assign(problem.tree.buckets.size(), {});
-  down.assign(problem.tree.buckets.size(), {});
+  shapes.emplace(problem, charged, reach - charged.optimum());
+  size_t total = 0;
+  firstOf.clear();
+  for (int bucket = 0; bucket <= problem.root(); ++bucket) {
+    firstOf.push_back(total);
+    total += problem.entries(bucket);
+  }
+  up.assign(total, {});
+  down.assign(total, {});
+  items.clear();
   for (int bucket = 0; bucket < problem.root() && isWithin(); ++bucket)
     fillUp(bucket);
-  down[problem.root()][0].add({}, 0);
+  down[firstOf[problem.root()]] = keep({{0, {}}});
   for (int bucket = problem.root(); bucket >= 0 && isWithin(); --bucket)
     fillDown(bucket);
   return isWithin();
 }
 
-std::vector<Time> LabelMarginals::marginal(int index,
+std::vector<Time> LabelMarginals::marginal(int bucket,
                                            const std::vector<bool> &wanted) {
-  std::vector<Time> least(problem.strategies(index), kIllegal), result = least;
-  for (const Place &place : placesOf(index))
-    least[place.strategy] = std::min(least[place.strategy], place.cost);
-  for (const Place &place : placesOf(index)) {
-    Time mine = least[place.strategy];
-    Time room = windowOf(mine) - (place.cost - mine);
-    if (!wanted[place.strategy] || room < 0)
+  std::vector<Time> least(problem.strategies(bucket), kIllegal), result = least;
+  const std::vector<Shape::Place> &places = shapes->of(bucket).places;
+  for (const Shape::Place &place : places)
+    least[place.strategy] = std::min(least[place.strategy], costOf(place));
+  for (size_t i = 0; i < places.size(); ++i) {
+    const size_t strategy = places[i].strategy;
+    Time room =
+        windowOf(least[strategy]) - (costOf(places[i]) - least[strategy]);
+    if (!wanted[strategy] || room < 0)
       continue;
     // Of whole assignments, so no other part needs bytes.
-    Room whole{mine + room + (place.cost - mine) + slack, 0};
-    List all =
-        sum(subtree(index, place, room), down[index][place.position], whole);
-    for (const Label &label : all.labels)
-      result[place.strategy] = std::min(result[place.strategy], label.cost);
+    const Time most = costOf(places[i]) + room + slack;
+    List inside = subtree(bucket, i, room);
+    for (const Item &x : inside)
+      for (const Item &y : downOf(bucket, places[i].position)) {
+        ++sums;
+        if (x.charge + y.charge > most)
+          break;
+        if (x.label.additive + y.label.additive +
+                std::max(x.label.transient, y.label.transient) <=
+            budget)
+          result[strategy] =
+              std::min(result[strategy], x.label.cost + y.label.cost);
+      }
   }
   return result;
 }

@@ -26,8 +26,6 @@
 
 #include "compiler/plan/Labels.h"
 
-#include <map>
-
 namespace mtp::plan {
 
 class LabelMarginals {
@@ -52,19 +50,24 @@ public:
 private:
   static constexpr int64_t kSumsPerLabel = 64;
 
-  /// Sorted by charged cost.
-  struct List {
-    std::vector<Label> labels;
-    std::vector<Time> charges;
-    void add(const Label &label, Time charge) {
-      labels.push_back(label);
-      charges.push_back(charge);
+  struct Item {
+    Time charge;
+    Label label;
+    bool operator<(const Item &other) const {
+      return std::tie(charge, label) < std::tie(other.charge, other.label);
     }
   };
-  /// An assignment of a bucket's scope and variable.
-  struct Place {
-    size_t position, strategy;
-    Time cost; ///< least of the whole beside it, bytes charged
+  /// Sorted by charged cost; no label is at most another.
+  using List = std::vector<Item>;
+  /// A list among all of them.
+  struct Range {
+    uint32_t first = 0, count = 0;
+  };
+  struct View {
+    const Item *first;
+    size_t count;
+    const Item *begin() const { return first; }
+    const Item *end() const { return first + count; }
   };
   /// What a combination of a place's parts may come to.
   struct Room {
@@ -72,24 +75,35 @@ private:
     int64_t bytes; ///< least of all other parts
   };
 
-  const std::vector<Place> &placesOf(int bucket);
-  List ownList(int bucket, const std::vector<int> &digits,
-               size_t strategy) const;
-  std::vector<size_t> childPositions(int bucket, const std::vector<int> &digits,
-                                     size_t strategy) const;
+  View viewOf(const List &list) const { return {list.data(), list.size()}; }
+  View viewOf(Range range) const {
+    return {items.data() + range.first, range.count};
+  }
+  View upOf(int bucket, size_t position) const {
+    return viewOf(up[firstOf[bucket] + position]);
+  }
+  View downOf(int bucket, size_t position) const {
+    return viewOf(down[firstOf[bucket] + position]);
+  }
+  Range keep(const List &list);
+  List ownList(const Shape::Place &place) const;
   Time chargeOf(const Label &label) const {
     return label.cost + multiplier.of(label.additive);
   }
   Time costOf(int bucket, size_t position) const {
     return add(charged.up(bucket, position), charged.down(bucket, position));
   }
+  Time costOf(const Shape::Place &place) const {
+    return charged.optimum() + place.more;
+  }
   /// How much more than the least a part may cost beside a position.
   Time windowOf(Time cost) const { return std::min(window, reach - cost); }
-  List sum(const List &a, const List &b, const Room &room);
-  List best(List list) const;
-  List subtree(int bucket, const Place &place, Time room);
+  List sum(View a, View b, const Room &room);
+  void keepBest(List &list);
+  List subtree(int bucket, size_t place, Time room);
   void fillUp(int bucket);
   void fillDown(int bucket);
+  void addDown(int bucket, size_t place);
   bool isWithin() const { return work() <= mostWork; }
 
   const FoldedProblem &problem;
@@ -100,8 +114,14 @@ private:
   Time slack;
   Time window = 0, reach = 0;
   int64_t labels = 0, sums = 0, mostWork = 0;
-  std::map<std::pair<int, int>, std::vector<Place>> open; ///< of equal buckets
-  std::vector<std::map<size_t, List>> up, down; ///< by bucket and position
+  std::optional<Shapes> shapes;
+  /// By bucket and position: those of a bucket from firstOf[bucket] on.
+  std::vector<size_t> firstOf;
+  std::vector<Range> up, down;
+  List items; ///< of all lists
+  /// Lists that go to one position, which are not one list yet.
+  std::vector<std::pair<size_t, List>> parts;
+  Stair stair;
 };
 
 } // namespace mtp::plan

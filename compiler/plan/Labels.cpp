@@ -20,8 +20,40 @@ bool Stair::add(const Label &label) {
   return true;
 }
 
-std::vector<int> digitsOf(const FoldedProblem &problem, int bucket,
-                          size_t position) {
+template <typename Cost>
+static Weights weigh(const FoldedProblem &folded, int64_t cap, Cost cost) {
+  auto one = [&](const FoldedProblem::Table &table) {
+    const Footprint &footprint = table.footprint;
+    std::vector<Time> result(table.cost.size(), kIllegal);
+    for (size_t i = 0; i < result.size(); ++i)
+      if (table.cost[i] < kIllegal &&
+          (footprint.transient.empty() || footprint.transient[i] <= cap))
+        result[i] = cost(table.cost[i],
+                         footprint.bytes.empty() ? 0 : footprint.bytes[i]);
+    return result;
+  };
+  Weights weights;
+  for (const FoldedProblem::Table &table : folded.unary)
+    weights.unary.push_back(one(table));
+  for (const FoldedProblem::Table &table : folded.pairs)
+    weights.pairs.push_back(one(table));
+  return weights;
+}
+
+Weights charge(const FoldedProblem &folded, Multiplier multiplier,
+               int64_t cap) {
+  return weigh(folded, cap, [&](Time cost, int64_t bytes) {
+    return add(cost, multiplier.of(bytes));
+  });
+}
+
+Weights bytesOnly(const FoldedProblem &folded, int64_t cap) {
+  return weigh(folded, cap, [](Time, int64_t bytes) { return bytes; });
+}
+
+/// The assignment of a bucket's scope at a position of its tables.
+static std::vector<int> digitsOf(const FoldedProblem &problem, int bucket,
+                                 size_t position) {
   const std::vector<int> &scope = problem.tree.buckets[bucket].scope;
   std::vector<int> digits(scope.size());
   for (size_t d = digits.size(); d-- > 0;) {
@@ -32,16 +64,18 @@ std::vector<int> digitsOf(const FoldedProblem &problem, int bucket,
   return digits;
 }
 
-size_t offsetOf(const Strides &strides, const std::vector<int> &digits,
-                size_t strategy) {
+/// Where the entry of an assignment and a strategy is in a table.
+static size_t offsetOf(const Strides &strides, const std::vector<int> &digits,
+                       size_t strategy) {
   size_t offset = strategy;
   for (size_t d = 0; d < strides.size(); ++d)
     offset += strides[d] * size_t(digits[d]);
   return offset;
 }
 
-Label ownLabel(const FoldedProblem &problem, int index,
-               const std::vector<int> &digits, size_t strategy) {
+/// The bucket's own tables beside an assignment of its scope.
+static Label ownLabel(const FoldedProblem &problem, int index,
+                      const std::vector<int> &digits, size_t strategy) {
   const Elimination::Bucket &bucket = problem.tree.buckets[index];
   Label label;
   auto count = [&](const FoldedProblem::Table &table, size_t entry) {
@@ -60,21 +94,48 @@ Label ownLabel(const FoldedProblem &problem, int index,
   return label;
 }
 
-std::vector<Entry> entriesOf(const Messages &messages, int bucket) {
-  std::vector<Entry> entries;
+static Shape shapeOf(const FoldedProblem &problem, const Messages &messages,
+                     int bucket, Time most) {
+  Shape shape;
   Time least = kIllegal; // of all entries: it belongs to the optimum
   messages.forEachRow(bucket,
                       [&](size_t position, const std::vector<Time> &row) {
                         Time rest = messages.restTable(bucket)[position];
-                        for (size_t x = 0; x < row.size(); ++x)
-                          if (Time cost = add(row[x], rest); cost < kIllegal) {
-                            least = std::min(least, cost);
-                            entries.push_back({position, x, cost});
-                          }
+                        for (size_t x = 0; x < row.size(); ++x) {
+                          Time cost = add(row[x], rest);
+                          if (cost >= kIllegal)
+                            continue;
+                          least = std::min(least, cost);
+                          if (cost - least <= most)
+                            shape.places.push_back({position, x, cost, {}});
+                        }
                       });
-  for (Entry &entry : entries)
-    entry.more -= least;
-  return entries;
+  std::erase_if(shape.places, [&](Shape::Place &place) {
+    place.more -= least;
+    return place.more > most;
+  });
+  const std::vector<int> &children = messages.childrenOf(bucket);
+  shape.children = children.size();
+  for (Shape::Place &place : shape.places) {
+    std::vector<int> digits = digitsOf(problem, bucket, place.position);
+    place.own = ownLabel(problem, bucket, digits, place.strategy);
+    for (int child : children)
+      shape.childPositions.push_back(
+          offsetOf(problem.messageStrides[child], digits, place.strategy));
+  }
+  return shape;
+}
+
+Shapes::Shapes(const FoldedProblem &problem, const Messages &messages,
+               Time most) {
+  std::map<std::pair<int, int>, int> known;
+  for (int bucket = 0; bucket <= problem.root(); ++bucket) {
+    auto [it, isNew] = known.try_emplace(
+        {messages.kindOf(bucket), messages.restOf(bucket)}, int(shapes.size()));
+    if (isNew)
+      shapes.push_back(shapeOf(problem, messages, bucket, most));
+    numbers.push_back(it->second);
+  }
 }
 
 } // namespace mtp::plan

@@ -49,30 +49,51 @@ public:
   /// False if a label that was kept is at most this one. Labels come in order
   /// of cost.
   bool add(const Label &label);
+  void clear() { steps.clear(); }
 
 private:
   using Step = std::pair<int64_t, int64_t>;
   std::vector<Step> steps;
 };
 
-/// The assignment of a bucket's scope at a position of its tables.
-std::vector<int> digitsOf(const FoldedProblem &problem, int bucket,
-                          size_t position);
-/// Where the entry of an assignment and a strategy is in a table.
-size_t offsetOf(const Strides &strides, const std::vector<int> &digits,
-                size_t strategy);
-/// The bucket's own tables beside an assignment of its scope.
-Label ownLabel(const FoldedProblem &problem, int bucket,
-               const std::vector<int> &digits, size_t strategy);
+/// Costs with each byte charged, and bytes alone. What takes more transient
+/// bytes than `cap` is illegal.
+Weights charge(const FoldedProblem &problem, Multiplier multiplier,
+               int64_t cap);
+Weights bytesOnly(const FoldedProblem &problem, int64_t cap);
 
-/// A position and a strategy of a bucket that are legal, and how much more than
-/// the optimum the least costs that has them.
-struct Entry {
-  size_t position, strategy;
-  Time more;
+/// What buckets with equal messages around them have in common: the positions
+/// and strategies that cost little more than the optimum.
+struct Shape {
+  struct Place {
+    size_t position, strategy;
+    Time more; ///< than the optimum costs the least that has them
+    Label own; ///< of the bucket's own tables
+  };
+  std::vector<Place> places; ///< sorted by position, then by strategy
+  size_t children = 0;
+  std::vector<size_t> childPositions; ///< by place, then by child
+
+  const size_t *positionsOf(size_t place) const {
+    return childPositions.data() + place * children;
+  }
 };
-/// All of a bucket, sorted. The messages were sent down.
-std::vector<Entry> entriesOf(const Messages &messages, int bucket);
+
+/// The shapes of all buckets. Children are in the order of
+/// Messages::childrenOf.
+class Shapes {
+public:
+  /// Of places that cost at most `most` more. `messages` were sent down.
+  Shapes(const FoldedProblem &problem, const Messages &messages, Time most);
+
+  const Shape &of(int bucket) const { return shapes[numbers[bucket]]; }
+  int numberOf(int bucket) const { return numbers[bucket]; }
+  const std::vector<Shape> &all() const { return shapes; }
+
+private:
+  std::vector<Shape> shapes;
+  std::vector<int> numbers; ///< by bucket
+};
 
 } // namespace mtp::plan
 

@@ -184,39 +184,6 @@ void ParetoSolver::Search::collectTransients() {
       std::lower_bound(transients.begin(), transients.end(), floorTransient));
 }
 
-template <typename Cost>
-static Weights weigh(const FoldedProblem &folded, int64_t cap, Cost cost) {
-  auto one = [&](const FoldedProblem::Table &table) {
-    const Footprint &footprint = table.footprint;
-    std::vector<Time> result(table.cost.size(), kIllegal);
-    for (size_t i = 0; i < result.size(); ++i)
-      if (table.cost[i] < kIllegal &&
-          (footprint.transient.empty() || footprint.transient[i] <= cap))
-        result[i] = cost(table.cost[i],
-                         footprint.bytes.empty() ? 0 : footprint.bytes[i]);
-    return result;
-  };
-  Weights weights;
-  for (const FoldedProblem::Table &table : folded.unary)
-    weights.unary.push_back(one(table));
-  for (const FoldedProblem::Table &table : folded.pairs)
-    weights.pairs.push_back(one(table));
-  return weights;
-}
-
-/// Of cost + multiplier x bytes. Strategies with more transient bytes than
-/// `cap` are illegal.
-static Weights charge(const FoldedProblem &folded, Multiplier multiplier,
-                      int64_t cap) {
-  return weigh(folded, cap, [&](Time cost, int64_t bytes) {
-    return add(cost, multiplier.of(bytes));
-  });
-}
-
-static Weights bytesOnly(const FoldedProblem &folded, int64_t cap) {
-  return weigh(folded, cap, [](Time, int64_t bytes) { return bytes; });
-}
-
 ParetoSolver::Search::Point
 ParetoSolver::Search::pointOf(std::vector<int> assignment) const {
   Point point;
@@ -433,7 +400,7 @@ ParetoSolver::Search::list(LabelSearch &search, Time limit, size_t widest,
                            const std::vector<std::vector<int>> *kept) {
   LabelSearch::Outcome outcome = search.run(limit, widest);
   labels = std::max(labels, search.count());
-  work += search.sums();
+  work += search.sumsMade();
   if (outcome == LabelSearch::Found) {
     std::vector<int> assignment = search.assignment();
     for (size_t v = 0; kept && v < assignment.size(); ++v)
@@ -486,29 +453,37 @@ ParetoResult::Status ParetoSolver::Search::listAll(const Bounds &bounds) {
     return isWide ? listPart(bounds, limit, widest)
                   : list(search, limit, widest, nullptr);
   };
-  // Short lists find a good plan, if not the best. The limit starts close to
-  // the bound, where few labels are left, but not much closer than a plan of
-  // another budget was to its bound.
-  constexpr int finest = 1024;
-  constexpr size_t shortest = 8;
+  // What is cheaper than a limit arrives at the root, or does not exist. Labels
+  // grow with the limit, so it starts close to the bound, but not much closer
+  // than a plan of another budget was to its bound; where they are too many,
+  // limits between that and what is proven follow.
+  constexpr int finest = 1024, mostHalvings = 4;
   Time distance = std::max((known.cost - dual) / finest, nearest / 2) + 1;
-  for (; distance < known.cost - dual; distance *= 2)
-    if (pass(dual + distance, shortest) != LabelSearch::Nothing)
-      break;
-  // Then whole lists: what is cheaper than a limit arrives, or does not exist.
-  // Labels grow with the limit, so small ones come first.
-  for (int parts : {8, 4, 2, 1}) {
-    Time limit = known.cost - (known.cost - dual) / parts * (parts - 1);
-    // The last pass, which has to find nothing, proves the plan.
-    bool isProof = parts == 1;
-    if (bound >= limit || (!isProof && limit - dual < distance / 4))
+  std::optional<Time> tooFar; // a limit
+  for (int halvings = 0; bound < known.cost && halvings < mostHalvings;) {
+    Time limit = std::min(dual + distance, known.cost);
+    distance *= 2;
+    if (tooFar) {
+      limit = bound + (*tooFar - bound) / 2;
+      ++halvings;
+    }
+    if (limit <= bound)
       continue;
     LabelSearch::Outcome outcome = pass(limit, SIZE_MAX);
     if (outcome == LabelSearch::TooMany)
-      return ParetoResult::Gap;
-    if (outcome == LabelSearch::Found)
-      break;
-    bound = limit;
+      tooFar = limit;
+    else
+      bound = outcome == LabelSearch::Found ? known.cost : limit;
+  }
+  if (bound < known.cost) {
+    // Short lists find a good plan, if not the best.
+    constexpr size_t shortest = 8;
+    for (distance = bound - dual + 1; distance < known.cost - dual;)
+      if (pass(dual + distance, shortest) == LabelSearch::Nothing)
+        distance *= 2;
+      else
+        break;
+    return ParetoResult::Gap;
   }
   distance = known.cost - dual;
   nearest = nearest ? std::min(nearest, distance) : distance;

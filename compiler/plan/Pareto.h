@@ -21,9 +21,11 @@
 // rest_l is the least cost of everything outside the label's bucket with l
 // picoseconds charged for each byte: messages that come down the same tree,
 // once for each l. l is the multiplier whose bound (the Lagrangian dual) is
-// largest. A pass with short lists, which drops more, finds a good plan; passes
-// with whole lists and growing limits then find a cheaper one, or prove that
-// there is none: what is cheaper than the limit would have arrived at the root.
+// largest. The limit starts close to that bound, where few labels are left, and
+// grows: what is cheaper than a limit arrives at the root, and is the optimum,
+// or does not exist, which raises the bound to the limit. Where the labels are
+// too many even between two limits, short lists, which drop more, find a good
+// plan, and the bound stays.
 //
 // Lists take more room than messages. Where the tables are too large for lists,
 // but not for messages, each pass leaves out the strategies that no assignment

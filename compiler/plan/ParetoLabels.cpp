@@ -24,81 +24,6 @@ ByteCount bytesOf(const Problem &problem, const MemoryModel &memory,
   return count;
 }
 
-namespace {
-
-/// Sorts the labels and drops those that another is at most in all three.
-void keepBest(std::vector<Label> &labels) {
-  std::sort(labels.begin(), labels.end());
-  Stair stair;
-  labels.erase(
-      std::remove_if(labels.begin(), labels.end(),
-                     [&](const Label &label) { return !stair.add(label); }),
-      labels.end());
-}
-
-/// The same, with where they came from.
-template <typename Origin>
-void keepBest(std::vector<Label> &labels, std::vector<Origin> &origins) {
-  std::vector<std::pair<Label, size_t>> order;
-  for (size_t i = 0; i < labels.size(); ++i)
-    order.push_back({labels[i], i});
-  std::sort(order.begin(), order.end());
-  Stair stair;
-  std::vector<Origin> kept;
-  labels.clear();
-  for (const auto &[label, from] : order)
-    if (stair.add(label)) {
-      labels.push_back(label);
-      kept.push_back(origins[from]);
-    }
-  origins = std::move(kept);
-}
-
-/// The cheapest label of each number of bytes: equal layers make the same sums
-/// in many ways. A hash table with open addressing.
-class CheapestByBytes {
-public:
-  explicit CheapestByBytes(std::vector<Label> &labels) : labels(labels) {}
-
-  /// Where the label was put, or -1 if one that is as cheap is there.
-  int64_t add(const Label &label) {
-    if (2 * labels.size() >= slots.size())
-      grow();
-    uint32_t &slot = slotOf(label);
-    if (!slot) {
-      labels.push_back(label);
-      slot = uint32_t(labels.size());
-      return int64_t(slot) - 1;
-    }
-    Label &known = labels[slot - 1];
-    if (known.cost <= label.cost)
-      return -1;
-    known = label;
-    return int64_t(slot) - 1;
-  }
-
-private:
-  uint32_t &slotOf(const Label &label) {
-    uint64_t hash = uint64_t(label.additive) * 0x9e3779b97f4a7c15 ^
-                    uint64_t(label.transient) * 0xbf58476d1ce4e5b9;
-    size_t at = (hash ^ hash >> 32) & (slots.size() - 1);
-    while (slots[at] && (labels[slots[at] - 1].additive != label.additive ||
-                         labels[slots[at] - 1].transient != label.transient))
-      at = (at + 1) & (slots.size() - 1);
-    return slots[at];
-  }
-  void grow() {
-    slots.assign(slots.empty() ? 32 : 4 * slots.size(), 0);
-    for (size_t i = 0; i < labels.size(); ++i)
-      slotOf(labels[i]) = uint32_t(i + 1);
-  }
-
-  std::vector<Label> &labels;
-  std::vector<uint32_t> slots; ///< index + 1; 0: free
-};
-
-} // namespace
-
 void LabelSearch::addBound(Messages &messages, Multiplier multiplier) {
   messages.sendDown();
   bounds.push_back({&messages, multiplier});
@@ -120,104 +45,106 @@ bool LabelSearch::survives(const Label &label, const Rest &rest) const {
   return true;
 }
 
-/// Buckets with equal messages around them have the same ones.
-const std::vector<Entry> &LabelSearch::entriesAt(int bucket) {
-  const Messages &messages = *bounds.back().messages;
-  auto [it, isNew] =
-      entries.try_emplace({messages.kindOf(bucket), messages.restOf(bucket)});
-  if (isNew)
-    it->second = entriesOf(messages, bucket);
-  return it->second;
-}
-
-/// Positions and strategies of a bucket that the last bound leaves.
-const LabelSearch::Open &LabelSearch::openOf(int bucket) {
-  const Bound &bound = bounds.back();
-  const Messages &messages = *bound.messages;
-  auto [it, isNew] =
-      open.try_emplace({messages.kindOf(bucket), messages.restOf(bucket)});
-  if (!isNew)
-    return it->second;
-  Time most =
-      limit + bound.multiplier.of(budget - floorTransient) - messages.optimum();
-  for (const Entry &entry : entriesAt(bucket))
-    if (entry.more < most)
-      it->second.push_back({entry.position, entry.strategy});
-  return it->second;
-}
-
-/// Labels of the bucket's subtree beside a position, with one strategy. With
-/// `origins`, for each child and label where the label came from.
-std::vector<Label>
-LabelSearch::combine(const Place &place,
-                     std::vector<std::vector<Origin>> *origins) {
-  const Elimination::Bucket &bucket = problem.tree.buckets[place.bucket];
-  std::vector<int> digits = digitsOf(problem, place.bucket, place.position);
-  std::vector<size_t> positions;
-  Rest rest;
-  for (const Bound &bound : bounds)
-    rest.costs.push_back(bound.messages->down(place.bucket, place.position));
-  rest.bytes = bytes->down(place.bucket, place.position);
-  for (int child : bucket.children) {
-    positions.push_back(
-        offsetOf(problem.messageStrides[child], digits, place.strategy));
-    size_t position = positions.back();
-    if (lists[child].start[position] == lists[child].start[position + 1])
-      return {};
-    for (size_t i = 0; i < bounds.size(); ++i)
-      rest.costs[i] =
-          add(rest.costs[i], bounds[i].messages->up(child, position));
-    rest.bytes = add(rest.bytes, bytes->up(child, position));
+/// Finds the places that cost less than `most` more than the optimum of the
+/// last bound.
+void LabelSearch::open(Time most) {
+  // Passes with larger limits follow, as a rule.
+  constexpr Time ahead = 8;
+  if (!shapes || most > reach) {
+    reach = most < kIllegal / ahead ? most * ahead : kIllegal;
+    shapes.emplace(problem, *bounds.back().messages, reach);
   }
-  std::vector<Label> current{
-      ownLabel(problem, place.bucket, digits, place.strategy)};
-  if (current[0].cost >= kIllegal || !survives(current[0], rest))
-    return {};
-  for (size_t c = 0; c < bucket.children.size(); ++c) {
-    int child = bucket.children[c];
-    for (size_t i = 0; i < bounds.size(); ++i)
-      rest.costs[i] -= bounds[i].messages->up(child, positions[c]);
-    rest.bytes -= bytes->up(child, positions[c]);
-    const Lists &list = lists[child];
-    size_t first = list.start[positions[c]],
-           last = list.start[positions[c] + 1];
-    std::vector<Label> next;
-    std::vector<Origin> from;
-    CheapestByBytes cheapest(next);
+  places.clear();
+  for (const Shape &shape : shapes->all()) {
+    std::vector<uint32_t> &mine = places.emplace_back();
+    for (size_t i = 0; i < shape.places.size(); ++i)
+      if (shape.places[i].more < most)
+        mine.push_back(uint32_t(i));
+  }
+}
+
+/// Adds what the least of a child's subtree takes to the rest, or takes it
+/// away.
+void LabelSearch::addRest(int child, size_t position, Time sign) {
+  for (size_t i = 0; i < bounds.size(); ++i)
+    rest.costs[i] =
+        add(rest.costs[i], sign * bounds[i].messages->up(child, position));
+  rest.bytes = add(rest.bytes, sign * bytes->up(child, position));
+}
+
+/// `sums` of `sums` and a list.
+void LabelSearch::combineWith(std::pair<uint32_t, uint32_t> range) {
+  next.clear();
+  auto take = [&](uint32_t before, uint32_t with) {
+    const Label &a = sums[before].label, &b = all[with];
+    Label sum{a.cost + b.cost, a.additive + b.additive,
+              std::max(a.transient, b.transient)};
+    if (survives(sum, rest))
+      next.push_back({sum, before, with});
+  };
+  // Equal layers make the same sums in many ways: what is not best goes early.
+  auto keepBest = [&] {
+    std::sort(next.begin(), next.end());
+    stair.clear();
+    std::erase_if(next, [&](const Sum &sum) { return !stair.add(sum.label); });
+  };
+  size_t most = 1024;
+  const bool isOne = sums.size() == 1;
+  if (isOne) {
+    work += range.second - range.first;
+    for (uint32_t with = range.first; with < range.second; ++with)
+      take(0, with);
+  } else {
     // Charges are rounded down by less than one each.
-    const Time most = limit - rest.costs.back() + 2 +
-                      bounds.back().multiplier.of(budget - floorTransient);
-    for (size_t i = 0; i < current.size(); ++i) {
-      const Time charged = chargeOf(current[i]);
-      for (size_t j = first; j < last; ++j) {
-        const auto &[charge, index] = list.byCharge[j];
+    const Time dearest = limit - rest.costs.back() + 2 +
+                         bounds.back().multiplier.of(budget - floorTransient);
+    for (uint32_t before = 0; before < sums.size() && isWithin(); ++before) {
+      if (next.size() > most) {
+        keepBest();
+        most = std::max(most, 2 * next.size());
+      }
+      const Time charged = chargeOf(sums[before].label);
+      for (uint32_t at = range.first; at < range.second; ++at) {
+        const auto &[charge, with] = byCharge[at];
         ++work;
-        if (charged + charge > most)
+        if (charged + charge > dearest)
           break;
-        const Label &other = list.labels[index];
-        Label sum{current[i].cost + other.cost,
-                  current[i].additive + other.additive,
-                  std::max(current[i].transient, other.transient)};
-        if (!survives(sum, rest))
-          continue;
-        int64_t place = cheapest.add(sum);
-        if (!origins || place < 0)
-          continue;
-        from.resize(next.size());
-        from[size_t(place)] = {int(i), int(index)};
+        take(before, with);
       }
     }
-    if (origins) {
-      keepBest(next, from);
-      origins->push_back(std::move(from));
-    } else {
-      keepBest(next);
-    }
-    current = std::move(next);
-    if (current.empty())
-      break;
   }
-  return current;
+  keepBest();
+  std::swap(sums, next);
+}
+
+/// Makes `sums` the labels of the bucket's subtree at a place. `steps` are
+/// those after each child.
+void LabelSearch::combine(int bucket, size_t index,
+                          std::vector<std::vector<Sum>> *steps) {
+  const Shape &shape = shapes->of(bucket);
+  const Shape::Place &place = shape.places[index];
+  const std::vector<int> &children = bounds.back().messages->childrenOf(bucket);
+  const size_t *positions = shape.positionsOf(index);
+  sums.clear();
+  for (size_t c = 0; c < children.size(); ++c) {
+    auto [first, last] = rangeOf(children[c], positions[c]);
+    if (first == last)
+      return;
+  }
+  for (size_t i = 0; i < bounds.size(); ++i)
+    rest.costs[i] = bounds[i].messages->down(bucket, place.position);
+  rest.bytes = bytes->down(bucket, place.position);
+  for (size_t c = 0; c < children.size(); ++c)
+    addRest(children[c], positions[c], 1);
+  if (place.own.cost >= kIllegal || !survives(place.own, rest))
+    return;
+  sums.push_back({place.own});
+  for (size_t c = 0; c < children.size() && !sums.empty(); ++c) {
+    addRest(children[c], positions[c], -1);
+    combineWith(rangeOf(children[c], positions[c]));
+    if (steps)
+      steps->push_back(sums);
+  }
 }
 
 void LabelSearch::shorten(std::vector<Label> &list) const {
@@ -232,50 +159,67 @@ void LabelSearch::shorten(std::vector<Label> &list) const {
 }
 
 void LabelSearch::fill(int bucket) {
-  Lists &mine = lists[bucket];
-  size_t entries = problem.entries(bucket);
-  mine.start.assign(entries + 1, 0);
-  const Open &places = openOf(bucket);
+  uint32_t *start = starts.data() + firstStart[bucket];
+  const size_t entries = problem.entries(bucket);
+  const Shape &shape = shapes->of(bucket);
+  const std::vector<uint32_t> &mine = places[shapes->numberOf(bucket)];
   size_t filled = 0;
-  for (size_t i = 0; i < places.size();) {
-    size_t position = places[i].first;
-    std::vector<Label> all;
-    for (; i < places.size() && places[i].first == position; ++i) {
-      std::vector<Label> some =
-          combine({bucket, position, places[i].second}, nullptr);
-      all.insert(all.end(), some.begin(), some.end());
+  for (size_t i = 0; i < mine.size();) {
+    const size_t position = shape.places[mine[i]].position;
+    merged.clear();
+    bool isSorted = true;
+    for (; i < mine.size() && shape.places[mine[i]].position == position; ++i) {
+      combine(bucket, mine[i], nullptr);
+      isSorted = isSorted && (merged.empty() || sums.empty());
+      for (const Sum &sum : sums)
+        merged.push_back(sum.label);
     }
-    if (all.empty())
+    if (merged.empty())
       continue;
-    keepBest(all);
-    shorten(all);
-    for (; filled <= position; ++filled)
-      mine.start[filled] = mine.labels.size();
-    size_t first = mine.labels.size();
-    for (const Label &label : all) {
-      mine.byCharge.push_back({chargeOf(label), mine.labels.size()});
-      mine.labels.push_back(label);
+    if (!isSorted) {
+      std::sort(merged.begin(), merged.end());
+      stair.clear();
+      std::erase_if(merged,
+                    [&](const Label &label) { return !stair.add(label); });
     }
-    std::sort(mine.byCharge.begin() + long(first), mine.byCharge.end());
+    shorten(merged);
+    for (; filled <= position; ++filled)
+      start[filled] = uint32_t(all.size());
+    const long first = long(all.size());
+    for (const Label &label : merged) {
+      byCharge.push_back({chargeOf(label), uint32_t(all.size())});
+      all.push_back(label);
+    }
+    std::sort(byCharge.begin() + first, byCharge.end());
   }
   for (; filled <= entries; ++filled)
-    mine.start[filled] = mine.labels.size();
-  labels += int64_t(mine.labels.size());
+    start[filled] = uint32_t(all.size());
 }
 
 LabelSearch::Outcome LabelSearch::run(Time newLimit, size_t newWidest) {
   limit = newLimit;
   widest = newWidest;
-  labels = work = 0;
-  open.clear();
-  lists.assign(problem.tree.buckets.size(), {});
-  constexpr int64_t mostSumsPerLabel = 64;
+  work = 0;
+  all.clear();
+  byCharge.clear();
+  rest.costs.resize(bounds.size());
+  open(limit + bounds.back().multiplier.of(budget - floorTransient) -
+       bounds.back().messages->optimum());
+  if (firstStart.empty()) {
+    size_t total = 0;
+    for (int bucket = 0; bucket <= problem.root(); ++bucket) {
+      firstStart.push_back(total);
+      total += problem.entries(bucket) + 1;
+    }
+    starts.resize(total);
+  }
   for (int bucket = 0; bucket <= problem.root(); ++bucket) {
     fill(bucket);
-    if (labels > labelLimit || work / mostSumsPerLabel > labelLimit)
+    if (!isWithin())
       return TooMany;
   }
-  return lists.back().labels.empty() ? Nothing : Found;
+  auto [first, last] = rangeOf(problem.root(), 0);
+  return first == last ? Nothing : Found;
 }
 
 /// The way back: each bucket's label is found again among those of its
@@ -283,33 +227,33 @@ LabelSearch::Outcome LabelSearch::run(Time newLimit, size_t newWidest) {
 std::vector<int> LabelSearch::assignment() {
   std::vector<int> result(problem.sizes.size(), -1);
   std::vector<Label> wanted(problem.tree.buckets.size());
-  wanted.back() = lists.back().labels.front();
+  wanted.back() = all[rangeOf(problem.root(), 0).first];
   for (int index = problem.root(); index >= 0; --index) {
     const Elimination::Bucket &bucket = problem.tree.buckets[index];
     size_t position = 0;
     for (int v : bucket.scope)
       position = position * size_t(problem.sizes[v]) + size_t(result[v]);
-    const Open &places = openOf(index);
-    auto place = std::lower_bound(places.begin(), places.end(),
-                                  std::pair(position, size_t(0)));
-    for (; place != places.end() && place->first == position; ++place) {
-      std::vector<std::vector<Origin>> origins;
-      std::vector<Label> found =
-          combine({index, position, place->second}, &origins);
-      auto it = std::find_if(found.begin(), found.end(), [&](const Label &l) {
-        return l == wanted[index];
-      });
-      if (it == found.end())
+    const Shape &shape = shapes->of(index);
+    const std::vector<int> &children =
+        bounds.back().messages->childrenOf(index);
+    for (uint32_t place : places[shapes->numberOf(index)]) {
+      if (shape.places[place].position != position)
         continue;
-      int label = int(it - found.begin());
-      for (size_t c = bucket.children.size(); c-- > 0;) {
-        Origin origin = origins[c][label];
-        wanted[bucket.children[c]] =
-            lists[bucket.children[c]].labels[origin.label];
-        label = origin.before;
+      std::vector<std::vector<Sum>> steps;
+      combine(index, place, &steps);
+      auto it = std::find_if(sums.begin(), sums.end(), [&](const Sum &sum) {
+        return sum.label == wanted[index];
+      });
+      if (it == sums.end())
+        continue;
+      size_t at = size_t(it - sums.begin());
+      for (size_t c = children.size(); c-- > 0;) {
+        const Sum &sum = steps[c][at];
+        wanted[children[c]] = all[sum.with];
+        at = sum.before;
       }
       if (bucket.variable >= 0)
-        result[bucket.variable] = int(place->second);
+        result[bucket.variable] = int(shape.places[place].strategy);
       break;
     }
   }

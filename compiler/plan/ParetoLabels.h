@@ -11,8 +11,6 @@
 
 #include "compiler/plan/Labels.h"
 
-#include <set>
-
 namespace mtp::plan {
 
 class LabelSearch {
@@ -36,49 +34,45 @@ public:
   /// After Found: the cheapest.
   std::vector<int> assignment();
   /// Labels of the last pass.
-  int64_t count() const { return labels; }
-  int64_t sums() const { return work; }
+  int64_t count() const { return int64_t(all.size()); }
+  int64_t sumsMade() const { return work; }
 
 private:
   struct Bound {
     Messages *messages;
     Multiplier multiplier;
   };
-  /// Lists of a bucket: those of position s are from start[s] to start[s + 1].
-  /// `byCharge` has the same ranges, in order of the cost charged by the last
-  /// bound.
-  struct Lists {
-    std::vector<size_t> start;
-    std::vector<Label> labels;
-    std::vector<std::pair<Time, size_t>> byCharge;
+  /// A label of a combination, and where it came from: a label of what was
+  /// combined before, and one of all.
+  struct Sum {
+    Label label;
+    uint32_t before = 0, with = 0;
+    auto operator<=>(const Sum &) const = default;
   };
   /// What is least outside of a partial combination, by bound.
   struct Rest {
     std::vector<Time> costs;
     int64_t bytes = 0;
   };
-  /// Where a label of a combination came from.
-  struct Origin {
-    int before = 0, label = 0;
-  };
-  struct Place {
-    int bucket = 0;
-    size_t position = 0, strategy = 0;
-  };
-
-  /// (position, strategy), sorted.
-  using Open = std::vector<std::pair<size_t, size_t>>;
 
   Time chargeOf(const Label &label) const {
     return label.cost + bounds.back().multiplier.of(label.additive);
   }
+  bool isWithin() const {
+    constexpr int64_t mostSumsPerLabel = 64;
+    return count() <= labelLimit && work / mostSumsPerLabel <= labelLimit;
+  }
   bool survives(const Label &label, const Rest &rest) const;
+  void open(Time most);
   void fill(int bucket);
   void shorten(std::vector<Label> &list) const;
-  const std::vector<Entry> &entriesAt(int bucket);
-  const Open &openOf(int bucket);
-  std::vector<Label> combine(const Place &place,
-                             std::vector<std::vector<Origin>> *origins);
+  std::pair<uint32_t, uint32_t> rangeOf(int bucket, size_t position) const {
+    const uint32_t *start = starts.data() + firstStart[bucket] + position;
+    return {start[0], start[1]};
+  }
+  void addRest(int bucket, size_t position, Time sign);
+  void combine(int bucket, size_t place, std::vector<std::vector<Sum>> *steps);
+  void combineWith(std::pair<uint32_t, uint32_t> range);
 
   const FoldedProblem &problem;
   int64_t budget, floorTransient, labelLimit;
@@ -86,10 +80,23 @@ private:
   Messages *bytes = nullptr;
   Time limit = 0;
   size_t widest = SIZE_MAX;
-  int64_t labels = 0, work = 0;
-  std::vector<Lists> lists;                                  ///< by bucket
-  std::map<std::pair<int, int>, std::vector<Entry>> entries; ///< by kind, rest
-  std::map<std::pair<int, int>, Open> open;                  ///< of this pass
+  int64_t work = 0;
+  std::optional<Shapes> shapes;
+  Time reach = 0; ///< of the shapes
+  /// Places that this pass looks at, by shape.
+  std::vector<std::vector<uint32_t>> places;
+  /// All lists. Those of a bucket's position s are from start[s] to
+  /// start[s + 1], `starts` from firstStart[bucket] on; sorted by cost.
+  std::vector<size_t> firstStart;
+  std::vector<uint32_t> starts;
+  std::vector<Label> all;
+  /// The same ranges, in order of the cost charged by the last bound.
+  std::vector<std::pair<Time, uint32_t>> byCharge;
+  /// Of the combination that is made.
+  Rest rest;
+  std::vector<Sum> sums, next;
+  std::vector<Label> merged;
+  Stair stair;
 };
 
 } // namespace mtp::plan
