@@ -141,26 +141,33 @@ private:
     return true;
   }
 
-  /// Exact models of ever more strategies.
+  /// Exact models of ever more strategies; of fewer while the first are too
+  /// large.
   void narrow(const Model::Stars &stars, const DualBound &dual) {
     const Time least = best.bound;
     // Penalties are not a part of what a plan may cost more.
     constexpr int finest = 256;
-    Time limit = add(least, least % kPenalty / finest);
+    Time more = std::min(least % kPenalty / finest, known - least);
     constexpr int mostRounds = 12;
+    bool isSolved = false;
     for (int round = 0; round < mostRounds; ++round) {
-      limit = std::min(limit, known);
+      const Time limit = std::min(add(least, more), known);
       Model attempt = model;
       attempt.keepBelow(dual.marginals, limit);
       attempt.keepCopies(stars, dual.copies, limit);
-      if (!take(std::move(attempt)))
-        return;
+      if (!take(std::move(attempt))) {
+        if (isSolved)
+          return;
+        more /= 2;
+        continue;
+      }
+      isSolved = true;
       if (best.cost <= limit) {
         best.bound = best.cost;
         return;
       }
       best.bound = limit + 1; // nothing costs as little as the limit
-      limit = add(limit, limit - least + 1);
+      more = add(more, more + 1);
     }
   }
 

@@ -3,7 +3,6 @@
 #include "compiler/plan/Conversions.h"
 
 #include <map>
-#include <numeric>
 #include <queue>
 #include <unordered_map>
 
@@ -175,7 +174,7 @@ private:
 
   int nodeOf(const Layout &layout);
   void expand(int node);
-  void addMoves(int node, ArrayRef<int> axes, AxisState state);
+  void addMove(int node, ArrayRef<int> axes, AxisState state);
   void addPermutes(int node);
   void addEdge(int node, StringRef name, ArrayRef<int> axes, Transfer forward,
                std::optional<Transfer> backward, Layout result);
@@ -235,19 +234,14 @@ ConversionStep ConversionGraph::stepOf(int node, int end,
   return step;
 }
 
-/// Takes `axes` off the minor end of their dimension; false if they don't stand
-/// there in this order.
-static bool takeOff(Layout &layout, ArrayRef<int> axes) {
-  int dim = layout.states[axes[0]].dim;
-  ArrayRef<int> cut = layout.dims[dim].axes;
-  if (cut.size() < axes.size() || cut.take_back(axes.size()) != axes)
-    return false;
-  int64_t unit = layout.dims[dim].unit;
+/// Takes `axes` off the minor end of their dimension.
+static void takeOff(Layout &layout, ArrayRef<int> axes) {
+  DimCut &cut = layout.dims[layout.states[axes[0]].dim];
+  int64_t unit = cut.unit;
   for (int axis : axes)
     layout.unshard(axis, Kind::I);
-  if (!layout.dims[dim].axes.empty())
-    layout.dims[dim].unit = unit;
-  return true;
+  if (!cut.axes.empty())
+    cut.unit = unit;
 }
 
 static bool mixesReductions(const Layout &layout) {
@@ -261,25 +255,17 @@ static bool mixesReductions(const Layout &layout) {
   return false;
 }
 
-/// Moves `axes`, which have one state, to another.
-void ConversionGraph::addMoves(int node, ArrayRef<int> axes, AxisState state) {
+/// Moves `axes`, major first, which have one state, to another. Those that cut
+/// a dimension are its minor-most.
+void ConversionGraph::addMove(int node, ArrayRef<int> axes, AxisState state) {
   Layout base = nodes[node].layout;
   AxisState have = base.states[axes[0]];
   auto forward = transferBetween(have.kind, state.kind);
   StringRef name = conversionName(have.kind, state.kind);
   if (have == state || !forward || name.empty())
     return;
-  // Joint collectives that move blocks need the group's order to be that of the
-  // blocks: only the parts of one refined axis have it.
-  bool movesBlocks =
-      have.kind == Kind::S || state.kind == Kind::S || state.kind == Kind::PSum;
-  for (size_t i = 1; i < axes.size() && movesBlocks; ++i) {
-    const MeshShape::Axis &a = mesh.axes[axes[i - 1]], &b = mesh.axes[axes[i]];
-    if (a.parent != b.parent || a.part + 1 != b.part)
-      return;
-  }
-  if (have.kind == Kind::S && !takeOff(base, axes))
-    return;
+  if (have.kind == Kind::S)
+    takeOff(base, axes);
   base.canonicalize(tensor.shape, mesh);
   auto backward = transferBetween(dual(state.kind), dual(have.kind));
   if (state.kind != Kind::S) {
@@ -336,25 +322,39 @@ void ConversionGraph::addPermutes(int node) {
   }
 }
 
+/// Axes move together that have one state. The order of their ranks is that of
+/// the blocks: axes of a dimension are its minor-most as they stand there, and
+/// those that are going to cut one may do so in any order.
 void ConversionGraph::expand(int node) {
   nodes[node].expanded = true;
-  SmallVector<AxisState, 8> states{
-      {Kind::I, -1}, {Kind::R, -1}, {Kind::PSum, -1}};
-  for (auto [dim, possible] : llvm::enumerate(units))
-    if (!possible.empty())
-      states.push_back({Kind::S, int(dim)});
+  const Layout layout = nodes[node].layout; // nodes may move
+  auto addMoves = [&](ArrayRef<int> axes) {
+    for (Kind kind : {Kind::I, Kind::R, Kind::PSum})
+      addMove(node, axes, {kind, -1});
+  };
+  auto addCuts = [&](ArrayRef<int> axes) {
+    for (size_t dim = 0; dim < layout.dims.size(); ++dim)
+      addMove(node, axes, {Kind::S, int(dim)});
+  };
+  for (const DimCut &cut : layout.dims)
+    for (size_t count = 1; count <= cut.axes.size(); ++count) {
+      addMoves(ArrayRef(cut.axes).take_back(count));
+      addCuts(ArrayRef(cut.axes).take_back(count));
+    }
   for (unsigned set = 1; set < (1u << mesh.size()); ++set) {
-    SmallVector<int, 3> axes;
+    SmallVector<int, 4> axes;
     for (int axis = 0; axis < mesh.size(); ++axis)
       if (set >> axis & 1)
         axes.push_back(axis);
-    if (llvm::any_of(axes, [&](int axis) {
-          return !(nodes[node].layout.states[axis] ==
-                   nodes[node].layout.states[axes[0]]);
+    AxisState have = layout.states[axes[0]];
+    if (have.kind == Kind::S || llvm::any_of(axes, [&](int axis) {
+          return !(layout.states[axis] == have);
         }))
       continue;
-    for (AxisState state : states)
-      addMoves(node, axes, state);
+    addMoves(axes);
+    do
+      addCuts(axes);
+    while (std::next_permutation(axes.begin(), axes.end()));
   }
   addPermutes(node);
 }
@@ -522,15 +522,6 @@ Conversions::Conversions(MeshShape mesh, Machine machine)
     : mesh(std::move(mesh)), machine(std::move(machine)) {}
 Conversions::~Conversions() = default;
 
-/// Dimensions by extent, the largest first.
-static SmallVector<int> dimsBySize(const TensorInfo &tensor) {
-  SmallVector<int> dims(tensor.shape.size());
-  std::iota(dims.begin(), dims.end(), 0);
-  llvm::stable_sort(
-      dims, [&](int a, int b) { return tensor.shape[a] > tensor.shape[b]; });
-  return dims;
-}
-
 static void addUnit(SmallVector<int64_t, 2> &units, int64_t unit) {
   if (!llvm::is_contained(units, unit))
     units.push_back(unit);
@@ -538,14 +529,7 @@ static void addUnit(SmallVector<int64_t, 2> &units, int64_t unit) {
 
 ConversionGraph &Conversions::graphOf(const TensorInfo &tensor,
                                       const Layout &from, const Layout &to) {
-  ConversionUnits units(tensor.shape.size());
-  auto nests = [](const Layout &layout) {
-    return llvm::any_of(layout.dims,
-                        [](const DimCut &cut) { return cut.axes.size() > 1; });
-  };
-  size_t others = nests(from) || nests(to) ? 2 : 1;
-  for (int dim : ArrayRef(dimsBySize(tensor)).take_front(others))
-    units[dim] = {1};
+  ConversionUnits units(tensor.shape.size(), {1});
   for (auto [mine, a, b] : llvm::zip_equal(units, from.dims, to.dims)) {
     if (a.axes.empty() && b.axes.empty())
       continue;
@@ -580,9 +564,7 @@ Time Conversions::cost(const TensorInfo &tensor, const Layout &from,
 std::vector<Time> Conversions::leastCosts(const TensorInfo &tensor,
                                           ArrayRef<const Layout *> from,
                                           ArrayRef<const Layout *> to) {
-  ConversionUnits units(tensor.shape.size());
-  for (int dim : ArrayRef(dimsBySize(tensor)).take_front(2))
-    units[dim] = {1};
+  ConversionUnits units(tensor.shape.size(), {1});
   for (ArrayRef<const Layout *> layouts : {from, to})
     for (const Layout *layout : layouts)
       for (auto [mine, cut] : llvm::zip_equal(units, layout->dims))

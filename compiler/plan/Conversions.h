@@ -16,10 +16,10 @@
 //   P(sum)      reduce_from      all_reduce    reduce_scatter   -
 //   P(max|min)  reduce_max_from  all_reduce_max
 //
-// The conjugate of a -> b is dual(b) -> dual(a) on the same blocks. Only the
-// minor-most axes of a dimension come and go. On the way those dimensions are
-// cut that one end cuts, and the largest; the two largest, if several axes may
-// have to change places in one.
+// The conjugate of a -> b is dual(b) -> dual(a) on the same blocks. Several
+// axes of one state change together, by one collective, if their blocks stay in
+// the order of its ranks. Only the minor-most axes of a dimension come and go.
+// On the way any dimension may be cut, in units of 1 or of either end.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_PLAN_CONVERSIONS_H
@@ -63,8 +63,7 @@ struct ConversionPath {
   llvm::SmallVector<ConversionStep, 2> steps;
 };
 
-/// For each dimension the units in which it may be cut on the way; none: it is
-/// not.
+/// For each dimension the units in which it may be cut on the way.
 using ConversionUnits = std::vector<llvm::SmallVector<int64_t, 2>>;
 
 /// The layouts of one tensor and the conversions between them, grown as it is
@@ -82,9 +81,9 @@ public:
   ConversionPath pathBetween(const TensorInfo &tensor, const Layout &from,
                              const Layout &to);
   Time cost(const TensorInfo &tensor, const Layout &from, const Layout &to);
-  /// Bounds of cost() from each to each, row-major. On the way all dimensions
-  /// may be cut that any of these layouts cuts, so one search from each layout
-  /// answers all: much faster where there are many.
+  /// Bounds of cost() from each to each, row-major. On the way dimensions may
+  /// be cut in the units of any of these layouts, so one search from each
+  /// layout answers all: much faster where there are many.
   std::vector<Time> leastCosts(const TensorInfo &tensor,
                                llvm::ArrayRef<const Layout *> from,
                                llvm::ArrayRef<const Layout *> to);

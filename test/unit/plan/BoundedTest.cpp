@@ -92,7 +92,7 @@ TEST_F(BoundedTest, IllegalStrategiesAreForgotten) {
     std::vector<int> ops = *optimal;
     ops.resize(model.sequence().size());
     marginals.resize(ops.size());
-    model.keepBelow(marginals, exact.optimum() + exact.optimum() / 8);
+    model.keepBelow(marginals, exact.optimum() + exact.optimum() / 16);
     auto count = [&] {
       size_t strategies = 0;
       for (const Variable &variable : model.problem().variables)
