@@ -20,11 +20,6 @@ using namespace mlir;
 using namespace mtp;
 using namespace mtp::autodiff;
 
-static bool isFloat(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  return isa<FloatType>(type.getElementType());
-}
-
 namespace {
 /// Cuts the forward into segments.
 class Segmentation {
@@ -80,8 +75,8 @@ private:
   }
 
   bool isActivation(Value value) const {
-    return isFloat(value) && fromInput.contains(value) &&
-           fromParameter.contains(value) &&
+    return isa<FloatType>(getElementTypeOrSelf(value)) &&
+           fromInput.contains(value) && fromParameter.contains(value) &&
            cast<RankedTensorType>(value.getType()).getRank() > 0 &&
            llvm::none_of(value.getUsers(), [](Operation *user) {
              return user->hasTrait<OpTrait::IsTerminator>();

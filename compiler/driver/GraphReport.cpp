@@ -36,7 +36,7 @@ public:
                      {"phase", "forward"},
                      {"operands", json::array()},
                      {"results", {add(argument)}}});
-    Block &block = function.getBody().front();
+    mlir::Block &block = function.getBody().front();
     for (auto [position, op] : llvm::enumerate(block.without_terminator()))
       addOp(op, phaseAt(int(position)));
     json outputs = json::array();
@@ -66,7 +66,7 @@ private:
   /// A training step is forward up to its loss, then backward, then update;
   /// any other function beside @main is an update.
   void findPhases() {
-    Block &block = function.getBody().front();
+    mlir::Block &block = function.getBody().front();
     auto ops = block.without_terminator();
     backward = update = int(std::distance(ops.begin(), ops.end()));
     if (function.getName() != "main")

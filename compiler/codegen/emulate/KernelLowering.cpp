@@ -11,11 +11,11 @@
 using namespace mlir;
 using namespace mtp;
 
-static int64_t bytesOf(Type type) {
+static int64_t sizeOfType(Type type) {
   if (auto vector = dyn_cast<VectorType>(type))
-    return vector.getNumElements() * bytesOf(vector.getElementType());
+    return vector.getNumElements() * sizeOfType(vector.getElementType());
   if (auto array = dyn_cast<LLVM::LLVMArrayType>(type))
-    return array.getNumElements() * bytesOf(array.getElementType());
+    return array.getNumElements() * sizeOfType(array.getElementType());
   if (isa<LLVM::LLVMPointerType>(type))
     return 8;
   if (!type.isIntOrFloat())
@@ -92,7 +92,7 @@ LogicalResult KernelLowering::addArrays() {
         arrayIndex.try_emplace(global.getName(), int64_t(arrays.size()));
     if (isNew) {
       sharedBytes = (sharedBytes + 15) / 16 * 16;
-      arrays.push_back({sharedBytes, bytesOf(global.getGlobalType())});
+      arrays.push_back({sharedBytes, sizeOfType(global.getGlobalType())});
       sharedBytes += arrays.back().bytes;
     }
   }
@@ -187,7 +187,7 @@ int64_t KernelLowering::addSite(Operation *op, StringRef kind, Base base,
 LogicalResult KernelLowering::lowerAccess(Operation *op, Value address,
                                           Type type, StringRef kind) {
   Base base = baseOf(address);
-  int64_t bytes = bytesOf(type);
+  int64_t bytes = sizeOfType(type);
   if (bytes == 0)
     return refuse("accesses memory in a type that is not emulated, at " +
                   where(op));

@@ -219,10 +219,10 @@ void Importer::runNodes(const std::vector<Node> &nodes,
     runNode(*node, frame);
 }
 
-std::map<std::string, onnx::Attribute>
-Importer::bind(const std::map<std::string, onnx::Attribute> &attributes,
+std::map<std::string, mtp::onnx::Attribute>
+Importer::bind(const std::map<std::string, mtp::onnx::Attribute> &attributes,
                const Frame &frame) const {
-  std::map<std::string, onnx::Attribute> bound;
+  std::map<std::string, mtp::onnx::Attribute> bound;
   for (auto &[name, attribute] : attributes) {
     if (attribute.reference.empty()) {
       bound.emplace(name, attribute);
@@ -257,8 +257,8 @@ static bool accepts(Accepts accepted, DType type) {
 }
 
 /// What kind an attribute of that name has; the operators agree on it.
-static onnx::Attribute::Kind kindOf(StringRef name) {
-  using Kind = onnx::Attribute::Kind;
+static mtp::onnx::Attribute::Kind kindOf(StringRef name) {
+  using Kind = mtp::onnx::Attribute::Kind;
   return llvm::StringSwitch<Kind>(name)
       .Cases({"alpha", "beta", "epsilon", "momentum", "ratio", "scale",
               "softcap", "min", "max", "value_float"},
@@ -286,7 +286,7 @@ void Importer::runNode(const Node &node, Frame &frame) {
     unknown |= entry && entry->unknown;
     inputs.push_back(std::move(entry));
   }
-  std::map<std::string, onnx::Attribute> attributes =
+  std::map<std::string, mtp::onnx::Attribute> attributes =
       bind(node.attributes, frame);
   auto function =
       model.functions.find(functionKey(node.domain, node.op, node.overload));
@@ -348,7 +348,8 @@ void Importer::runNode(const Node &node, Frame &frame) {
 
 void Importer::runHandler(
     const Node &node, int64_t version, std::vector<EntryRef> inputs,
-    const std::map<std::string, onnx::Attribute> &attributes, Frame &frame) {
+    const std::map<std::string, mtp::onnx::Attribute> &attributes,
+    Frame &frame) {
   std::string valueName = node.outputs.empty() ? node.name : node.outputs[0];
   Emit emit(body,
             locationOf(frame.prefix + node.name, frame.prefix + valueName));
@@ -380,7 +381,8 @@ void Importer::runHandler(
 
 void Importer::inlineFunction(
     const Node &node, const Function &function, std::vector<EntryRef> inputs,
-    const std::map<std::string, onnx::Attribute> &attributes, Frame &frame) {
+    const std::map<std::string, mtp::onnx::Attribute> &attributes,
+    Frame &frame) {
   std::string key =
       functionKey(function.domain, function.name, function.overload);
   if (llvm::is_contained(callStack, key))
@@ -391,7 +393,7 @@ void Importer::inlineFunction(
                   "' has more inputs or outputs than function '" + key + "'",
               {node.name});
   callStack.push_back(key);
-  std::map<std::string, onnx::Attribute> arguments = function.defaults;
+  std::map<std::string, mtp::onnx::Attribute> arguments = function.defaults;
   for (auto &[name, attribute] : attributes)
     arguments[name] = attribute;
   Frame inner;
@@ -417,7 +419,8 @@ void Importer::inlineFunction(
 
 void Importer::inlineBranch(
     const Node &node, std::vector<EntryRef> inputs,
-    const std::map<std::string, onnx::Attribute> &attributes, Frame &frame) {
+    const std::map<std::string, mtp::onnx::Attribute> &attributes,
+    Frame &frame) {
   auto condition =
       inputs.empty() || !inputs[0] ? nullptr : constantOf(inputs[0]);
   if (!condition || condition->elements() != 1)

@@ -9,7 +9,7 @@ using namespace mtp;
 using namespace mtp::onnx;
 
 namespace {
-void checkTypes(NodeContext &n) {
+void checkProductTypes(NodeContext &n) {
   for (size_t i = 1; i < n.numInputs(); ++i)
     if (n.has(i) && n.type(i) != n.type(0))
       n.invalid(std::string("operands are of types ") + name(n.type(0)) +
@@ -18,7 +18,7 @@ void checkTypes(NodeContext &n) {
 
 void matMul(NodeContext &n) {
   Emit &e = n.emit;
-  checkTypes(n);
+  checkProductTypes(n);
   if (n.rank(0) == 0 || n.rank(1) == 0)
     n.invalid("an operand is a scalar");
   Value a = n.value(0), b = n.value(1);
@@ -39,7 +39,7 @@ void matMul(NodeContext &n) {
 /// alpha · A B + beta · C.
 void gemm(NodeContext &n) {
   Emit &e = n.emit;
-  checkTypes(n);
+  checkProductTypes(n);
   if (n.rank(0) != 2 || n.rank(1) != 2)
     n.invalid("operands have rank " + std::to_string(n.rank(0)) + " and " +
               std::to_string(n.rank(1)) + ", expected 2");
@@ -156,7 +156,7 @@ Labelled contract(Emit &e, const Labelled &a, const Labelled &b,
 
 void einsum(NodeContext &n) {
   Emit &e = n.emit;
-  checkTypes(n);
+  checkProductTypes(n);
   std::string equation = n.stringAttr("equation", "");
   size_t arrow = equation.find("->");
   std::vector<Labelled> operands;
@@ -278,7 +278,7 @@ Value convolvePatches(NodeContext &n, const ConvolutionShape &c) {
 
 void conv(NodeContext &n) {
   Emit &e = n.emit;
-  checkTypes(n);
+  checkProductTypes(n);
   if (n.rank(0) < 3 || n.rank(1) != n.rank(0))
     n.invalid("input and filter have rank " + std::to_string(n.rank(0)) +
               " and " + std::to_string(n.rank(1)));

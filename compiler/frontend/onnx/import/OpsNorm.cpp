@@ -17,7 +17,7 @@ std::vector<int64_t> dimsFrom(int64_t axis, int64_t rank) {
 }
 
 /// All inputs have the type of the first.
-void checkTypes(NodeContext &n) {
+void checkNormTypes(NodeContext &n) {
   for (size_t i = 1; i < n.numInputs(); ++i)
     if (n.has(i) && n.type(i) != n.type(0))
       n.unsupported(std::string("inputs of types ") + name(n.type(0)) +
@@ -31,7 +31,7 @@ Value inverseRoot(Emit &e, Value x, double epsilon) {
 
 void layerNormalization(NodeContext &n) {
   Emit &e = n.emit;
-  checkTypes(n);
+  checkNormTypes(n);
   int64_t axis = n.axis(n.intAttr("axis", -1), n.rank(0));
   double epsilon = n.floatAttr("epsilon", 1e-5);
   Value x = n.value(0), scale = n.value(1),
@@ -78,7 +78,7 @@ Value overChannels(NodeContext &n, Value vector) {
 
 void batchNormalization(NodeContext &n) {
   Emit &e = n.emit;
-  checkTypes(n);
+  checkNormTypes(n);
   if (n.intAttr("training_mode", 0) || n.wants(1))
     n.unsupported("training mode");
   if (n.rank(0) < 2)
@@ -93,7 +93,7 @@ void batchNormalization(NodeContext &n) {
 
 void instanceNormalization(NodeContext &n) {
   Emit &e = n.emit;
-  checkTypes(n);
+  checkNormTypes(n);
   Value x = n.value(0);
   std::vector<int64_t> dims = dimsFrom(2, n.rank(0));
   Value centered = e.binary<SubOp>(x, e.mean(x, dims, true));
