@@ -504,7 +504,10 @@ bool Compilation::emit() {
     nlohmann::json &training = artifact.plan["training"];
     training = toJson(*train);
     training["classes"] = number(training::names::classes);
-    training["gradient_bytes"] = number(training::names::gradientBytes);
+    for (auto function : module->getOps<func::FuncOp>())
+      if (auto bytes = function->getAttrOfType<IntegerAttr>(
+              training::names::gradientBytes))
+        training["gradient_bytes"][function.getName().str()] = bytes.getInt();
   }
   if (!emitCode())
     return false;

@@ -30,7 +30,7 @@ inline constexpr llvm::StringLiteral trainable("mtp.trainable");
 inline constexpr llvm::StringLiteral wantsGradient("mtp.wants_gradient");
 inline constexpr llvm::StringLiteral gradientOf("mtp.gradient_of");
 inline constexpr llvm::StringLiteral reason("mtp.reason");
-/// Of @main: bytes of the gradients of a rank.
+/// Of a function: bytes that the gradients of a rank take besides accumulators.
 inline constexpr llvm::StringLiteral gradientBytes("mtp.gradient_bytes");
 /// Of @main and of ops of the cross entropy: how many classes it has.
 inline constexpr llvm::StringLiteral classes("mtp.classes");

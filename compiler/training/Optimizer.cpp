@@ -17,6 +17,26 @@ struct Trained {
   Value gradient; ///< in the layout in which it is added up
 };
 
+/// Says how many bytes the gradients of a rank take in a function, but for
+/// those that lie in accumulators.
+void setGradientBytes(func::FuncOp function, const MeshShape &mesh,
+                      ArrayRef<Value> gradients) {
+  int64_t bytes = 0;
+  for (Value gradient :
+       llvm::SetVector<Value>(gradients.begin(), gradients.end())) {
+    RankedTensorType type = typeOf(gradient);
+    FailureOr<Layout> layout = toLayout(function, type, mesh);
+    if (failed(layout) || gradient.getDefiningOp<StateOp>())
+      continue;
+    int64_t all = type.getElementTypeBitWidth() / 8;
+    for (int64_t extent : layout->localShape(type.getShape(), mesh))
+      all *= extent;
+    bytes += all;
+  }
+  function->setAttr(names::gradientBytes,
+                    Builder(function).getI64IntegerAttr(bytes));
+}
+
 /// Writes the update of one function: norm, clipping, new parameters and
 /// states.
 class UpdateBuilder {
@@ -43,8 +63,7 @@ public:
     scatter(pieces);
     auto gradients = llvm::map_to_vector(
         pieces, [](Trained &piece) { return piece.gradient; });
-    for (Value gradient : gradients)
-      bytes += localBytes(gradient);
+    setGradientBytes(function, mesh, gradients);
     FailureOr<Value> norm = emitNorm(make, gradients, mesh);
     if (failed(norm))
       return {};
@@ -56,8 +75,6 @@ public:
     return trueNorm;
   }
 
-  /// Bytes of the gradients of a rank.
-  int64_t gradientBytes() const { return bytes; }
   /// Reductions that were results, for which there are others now.
   ArrayRef<Operation *> replacedReductions() const { return replaced; }
 
@@ -97,17 +114,6 @@ private:
         constant(1), make.binary<MulOp>(rate, constant(options.weightDecay)));
     stepSize = make.binary<DivOp>(rate, hidden(names::biasCorrection1));
     rootCorrection = make.unary<SqrtOp>(hidden(names::biasCorrection2));
-  }
-
-  int64_t localBytes(Value value) {
-    RankedTensorType type = typeOf(value);
-    FailureOr<Layout> layout = toLayout(function, type, mesh);
-    int64_t all = succeeded(layout) ? type.getElementTypeBitWidth() / 8 : 0;
-    for (int64_t extent : succeeded(layout)
-                              ? layout->localShape(type.getShape(), mesh)
-                              : SmallVector<int64_t>())
-      all *= extent;
-    return all;
   }
 
   template <typename Op> Value test(Value x) {
@@ -269,7 +275,6 @@ private:
   OpBuilder builder;
   OpMaker make;
   int axis; ///< of ZeRO; -1: none
-  int64_t bytes = 0;
   SmallVector<Operation *> replaced;
   Type element;
   Value trueNorm, finite, factor, unscale, rate, decay, stepSize,
@@ -300,8 +305,6 @@ public:
     Value norm = update.run(pieces);
     if (!norm)
       return failure();
-    main->setAttr(names::gradientBytes,
-                  builder.getI64IntegerAttr(update.gradientBytes()));
     if (updater == main) {
       addResult(norm, names::gradNorm);
       setResults(main, values, attrs);
@@ -391,11 +394,13 @@ private:
     Type i64 = builder.getI64Type();
     Value number = scalarArgument(make, main, names::microBatch, i64);
     Value isFirst = make.compare(Compare::eq, number, make.integer(i64, 0));
+    SmallVector<Value> micro; // gradients of one micro-batch
     for (Trained &piece : pieces) {
       Operation *reduce = options.zero < 2
                               ? piece.gradient.getDefiningOp<ReduceFromOp>()
                               : nullptr;
       Value added = reduce ? reduce->getOperand(0) : piece.gradient;
+      micro.push_back(added);
       Value zero = make.scalar(typeOf(added).getElementType(), 0);
       Value before = accumulator(builder, piece, added.getType());
       Value old = SelectOp::create(builder, make.loc, added.getType(), isFirst,
@@ -415,6 +420,7 @@ private:
       }
       piece = {parameter, sum};
     }
+    setGradientBytes(main, mesh, micro);
     return update;
   }
 

@@ -14,14 +14,16 @@ namespace mtp {
 /// themselves and their scratch (Session::libraryBytesPerRank), stacks, code.
 struct Footprint {
   int64_t parameters = 0; ///< blocks of weights and constants
-  /// All gradients, when their norm is taken: in the arena, or accumulators.
+  /// `gradientBlocks`, and the part of the arena that gradients have when
+  /// their norm is taken, or those of a micro-batch before they are added.
   int64_t gradients = 0;
   int64_t optimizer = 0;   ///< states of the optimizer
-  int64_t activations = 0; ///< the arena but the gradients
-  /// Blocks of inputs and outputs, gradients that are kept to be read.
-  int64_t workspace = 0;
+  int64_t activations = 0; ///< the rest of the arena
+  int64_t workspace = 0;   ///< blocks of inputs and outputs
+  /// Accumulators, and gradients that are kept to be read.
+  int64_t gradientBlocks = 0;
   int64_t arena = 0; ///< part of gradients and activations
-  int64_t total = 0; ///< everything but `arena`, which is in it
+  int64_t total = 0; ///< of the first five; the last two are in them
 };
 Footprint footprintOf(const Artifact &artifact);
 

@@ -72,13 +72,6 @@ void checkPermutation(const CollectiveSite &site, int64_t members,
           what + " is not a permutation of its group");
 }
 
-/// How many of its last buffers a kernel or a call of a known site writes.
-int64_t resultsOf(const Artifact &artifact, const Instruction &step) {
-  return step.kind == Instruction::Kind::Library
-             ? artifact.librarySites[step.index].results
-             : step.results;
-}
-
 std::span<const BufferRef> writtenBy(const Artifact &artifact,
                                      const Instruction &step) {
   return std::span(step.buffers)
@@ -309,6 +302,12 @@ struct ProgramChecker {
 };
 
 } // namespace
+
+int64_t verify::resultsOf(const Artifact &artifact, const Instruction &step) {
+  return step.kind == Instruction::Kind::Library
+             ? artifact.librarySites[step.index].results
+             : step.results;
+}
 
 void verify::checkLibrarySite(const LibrarySite &site,
                               const std::string &what) {

@@ -24,6 +24,9 @@ void checkSharding(const Mesh &mesh, const DimSharding &sharding,
 void checkLayout(const Mesh &mesh, const TensorLayout &layout,
                  const std::string &what);
 
+/// How many of its last buffers a kernel or a call of a known site writes.
+int64_t resultsOf(const Artifact &artifact, const Instruction &step);
+
 void checkLibrarySite(const LibrarySite &site, const std::string &what);
 /// Shapes against kind, extents and cuts.
 void checkCollectiveSite(const Mesh &mesh, const CollectiveSite &site,

@@ -3,6 +3,7 @@
 #include "tools/report/MemoryChart.h"
 
 #include "runtime/artifact/Footprint.h"
+#include "runtime/artifact/VerifyProgram.h"
 #include "tools/common/Text.h"
 #include "tools/report/Html.h"
 
@@ -21,16 +22,8 @@ struct Span {
 
 /// How many of the instruction's last buffers it writes.
 int64_t writesOf(const Artifact &artifact, const Instruction &step) {
-  switch (step.kind) {
-  case Kind::Kernel:
-    return step.results;
-  case Kind::Library:
-    return artifact.librarySites[size_t(step.index)].results;
-  case Kind::Start:
-    return int64_t(step.buffers.size()) / 2;
-  default:
-    return 0;
-  }
+  return step.kind == Kind::Start ? int64_t(step.buffers.size()) / 2
+                                  : verify::resultsOf(artifact, step);
 }
 
 class Lives {
@@ -226,7 +219,8 @@ std::string memorySection(const Artifact &artifact) {
   std::vector<std::pair<std::string, int64_t>> constant = {
       {"parameters and constants", footprint.parameters},
       {"optimizer", footprint.optimizer},
-      {"inputs, outputs, gradients that are kept", footprint.workspace}};
+      {"gradients in blocks of their own", footprint.gradientBlocks},
+      {"inputs and outputs", footprint.workspace}};
   constant.erase(std::remove_if(constant.begin(), constant.end(),
                                 [](const auto &part) { return !part.second; }),
                  constant.end());
@@ -262,12 +256,11 @@ std::string memorySection(const Artifact &artifact) {
          row("parameters", footprint.parameters,
              "blocks of weights and constants") +
          row("gradients", footprint.gradients,
-             "when their norm is taken: in the arena, or accumulators") +
+             "accumulators, blocks that are kept, and what they have of the "
+             "arena when their norm is taken") +
          row("optimizer", footprint.optimizer, "its states") +
-         row("activations", footprint.activations,
-             "the arena but the gradients") +
-         row("workspace", footprint.workspace,
-             "blocks of inputs and outputs, gradients that are kept") +
+         row("activations", footprint.activations, "the rest of the arena") +
+         row("workspace", footprint.workspace, "blocks of inputs and outputs") +
          row("<b>in all</b>", footprint.total, "") + "</table></div>\n";
 }
 
