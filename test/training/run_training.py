@@ -31,6 +31,7 @@ import bugs
 import cases
 import checks
 import exports
+import footprints
 import junit
 import paper
 from cases import Case
@@ -108,7 +109,7 @@ def work_list(options, gradients):
              checks.an_op_without_gradient_is_named, checks.copies_are_named, checks.freezing_and_checking, checks.sixteen_bits_train, checks.overflow_changes_nothing,
              checks.artifacts_train]
     work += [(function.__name__.replace("_", " "), function, ()) for function in
-             plain + batches.CASES + budgets.CASES + bugs.CASES + exports.CASES + paper.CASES]
+             plain + batches.CASES + budgets.CASES + bugs.CASES + exports.CASES + footprints.CASES + paper.CASES]
     for i, path in enumerate(sorted((checks.HERE / "curves").glob("*.json"))):
         mesh = cases.MESHES[i % len(cases.MESHES)]
         work.append((f"curve {path.stem} {mesh}", checks.follows_torch, (path.stem, mesh)))
