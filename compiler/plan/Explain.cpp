@@ -2,17 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/plan/Explain.h"
 
+#include "compiler/plan/Pins.h"
+
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 
 namespace mtp::plan {
-
-static std::string quoted(const Layout &layout, const MeshShape &mesh) {
-  std::string text = layout.text(mesh);
-  return text.empty() ? "invariant" : "<" + text + ">";
-}
 
 static std::string micros(Time time) {
   std::string text;
@@ -46,7 +43,8 @@ class Explainer {
 public:
   Explainer(func::FuncOp function, const Model &model,
             const Realization &realization, Plan &plan)
-      : function(function), model(model), realization(realization), plan(plan) {
+      : function(function), model(model), realization(realization), plan(plan),
+        names(function) {
     for (Operation &op : function.getBody().front().without_terminator())
       position[&op] = int(position.size());
   }
@@ -102,6 +100,7 @@ private:
   const Model &model;
   const Realization &realization;
   Plan &plan;
+  PinNames names;
   DenseMap<Operation *, int> position;
   const Marginals *marginals = nullptr;
   Time optimum = 0;
@@ -206,6 +205,17 @@ Explainer::Verdict Explainer::verdict(const Marginal &marginal) const {
   return {regret, "", marginal.isBound};
 }
 
+/// The strategies of a use's op that read it in the layout: "*, <tp = R> -> *".
+static std::string readingText(OpOperand &use, const std::string &layout) {
+  std::string text;
+  for (OpOperand &operand : use.getOwner()->getOpOperands())
+    text += (text.empty() ? "" : ", ") + (&operand == &use ? layout : "*");
+  text += " ->";
+  for (unsigned i = 0; i < use.getOwner()->getNumResults(); ++i)
+    text += i ? ", *" : " *";
+  return text;
+}
+
 void Explainer::fillCollectives() {
   size_t next = 0;
   forEachConversion(
@@ -215,18 +225,19 @@ void Explainer::fillCollectives() {
         // layout.
         const Layout &produced = realization[value].layout;
         Marginal least;
-        std::string words;
-        auto take = [&](const Model::Alternative *other, const auto &text) {
+        std::string words, pin;
+        auto take = [&](const Model::Alternative *other, const auto &describe) {
           if (!other || (!words.empty() && !other->marginal.isBefore(least)))
             return;
           least = other->marginal;
-          words = text(quoted(other->layout, plan.mesh));
+          describe(strategyText({}, other->layout, plan.mesh));
         };
         auto ofValue = model.alternatives(value, *marginals);
         take(best(ofValue,
                   [&](const Layout &layout) { return layout != produced; }),
              [&](const std::string &layout) {
-               return "'" + valueName(value) + "' as " + layout;
+               words = "'" + names[value] + "' as " + layout;
+               pin = names[value] + "=" + layout;
              });
         std::vector<Model::Alternative> ofUse;
         if (const Layout *read = readBy(use)) {
@@ -234,8 +245,10 @@ void Explainer::fillCollectives() {
           take(best(ofUse,
                     [&](const Layout &layout) { return layout != *read; }),
                [&](const std::string &layout) {
-                 return "'" + valueName(use.getOwner()->getResult(0)) +
-                        "' reads '" + valueName(value) + "' as " + layout;
+                 std::string reader = names[use.getOwner()->getResult(0)];
+                 words = "'" + reader + "' reads '" + valueName(value) +
+                         "' as " + layout;
+                 pin = reader + "=" + readingText(use, layout);
                });
         }
         Verdict other = verdict(least);
@@ -253,6 +266,7 @@ void Explainer::fillCollectives() {
             continue;
           PredictedCollective &mine = plan.collectives[next++];
           mine.runnerUp = words;
+          mine.runnerUpPin = StringRef(words).starts_with("none") ? "" : pin;
           mine.regret = other.regret;
           mine.regretIsBound = other.isBound;
         }
@@ -262,7 +276,10 @@ void Explainer::fillCollectives() {
 /// Every strategy of every op and storage, the chosen one first.
 void Explainer::fillChoices() {
   forEachChoice([&](Value stored, Operation *op, const PlannedOp &planned) {
-    OpChoices choices{planned.name, planned.kind, {}};
+    OpChoices choices{planned.name,
+                      planned.kind,
+                      names[op ? Value(op->getResult(0)) : stored],
+                      {}};
     auto add = [&](const auto &operands, const auto &results,
                    const Marginal &marginal) {
       Verdict other = verdict(marginal);
@@ -307,9 +324,9 @@ std::string Explainer::whyWhole(const Model::Alternative *split,
     return split->marginal.cost - optimum >= kPenalty / 2
                ? "splitting it would move a weight"
                : "splitting it would keep whole activations";
-  return "splitting it (" + split->layout.text(plan.mesh) + ") would cost " +
-         (other.isBound ? "at least " : "") + micros(other.regret) +
-         " more in all";
+  return "splitting it, " + strategyText({}, split->layout, plan.mesh) +
+         ", would cost " + (other.isBound ? "at least " : "") +
+         micros(other.regret) + " more in all";
 }
 
 void Explainer::fillWhole() {
@@ -320,7 +337,7 @@ void Explainer::fillWhole() {
         return isSplitOver(layout, group);
       });
       plan.whole.push_back(
-          {valueName(value), group.name, whyWhole(split, group), isParameter});
+          {names[value], group.name, whyWhole(split, group), isParameter});
     }
   });
 }

@@ -63,34 +63,24 @@ static std::vector<Part> weightParts(const Plan &plan) {
 // Text
 //===----------------------------------------------------------------------===//
 
-static std::string texts(llvm::ArrayRef<Layout> layouts,
-                         const MeshShape &mesh) {
-  std::string text;
-  for (const Layout &layout : layouts)
-    text += (text.empty() ? "<" : ", <") + layout.text(mesh) + ">";
-  return text;
-}
-
-static std::string choiceText(const OpChoices::Choice &choice,
-                              const MeshShape &mesh) {
-  if (choice.operands.empty())
-    return texts(choice.results, mesh);
-  return texts(choice.operands, mesh) + " -> " + texts(choice.results, mesh);
-}
-
 namespace {
 /// Lines "NAME REST". Those that differ in the numbers of their names only, as
 /// those of equal layers do, are one: "h.0.add (and 11 alike) REST".
 class Lines {
 public:
   void add(const std::string &name, const std::string &rest) {
+    add(name, rest, rest);
+  }
+  /// The same where `rest` has names in it, too: `exact` is what must be equal.
+  void add(const std::string &name, const std::string &rest,
+           const std::string &exact) {
     std::string key;
-    for (char c : name)
+    for (char c : name + '\1' + rest)
       if (c < '0' || c > '9')
         key += c;
       else if (key.empty() || key.back() != '0')
         key += '0';
-    auto [it, isNew] = known.insert({key + '\1' + rest, lines.size()});
+    auto [it, isNew] = known.insert({key + '\1' + exact, lines.size()});
     if (isNew)
       lines.push_back({name, rest, 0});
     else
@@ -148,14 +138,34 @@ static void printChoices(const Plan &plan, llvm::raw_ostream &os) {
     if (op.all.size() < 2)
       continue;
     const OpChoices::Choice &next = op.all[1];
-    lines.add(op.name,
-              " (" + op.kind + "): " + choiceText(op.all[0], plan.mesh) + "; " +
-                  (next.why.empty()
-                       ? "runner-up: " + choiceText(next, plan.mesh) + ", " +
-                             more(next.regret, next.regretIsBound)
-                       : whyNone(op)));
+    auto text = [&](const OpChoices::Choice &choice) {
+      return strategyText(choice.operands, choice.results, plan.mesh);
+    };
+    lines.add(op.pinName,
+              " (" + op.kind + "): " + text(op.all[0]) + "; " +
+                  (next.why.empty() ? "runner-up: " + text(next) + ", " +
+                                          more(next.regret, next.regretIsBound)
+                                    : whyNone(op)));
   }
   lines.print("choices (all strategies: --explain-json)", os);
+}
+
+static void printCollectives(const Plan &plan, llvm::raw_ostream &os) {
+  Lines lines;
+  for (const PredictedCollective &c : plan.collectives) {
+    std::string cost = std::to_string(c.bytes) + " bytes, " + micros(c.time);
+    std::string text = ": " + cost + "; " + c.reason;
+    if (!c.runnerUp.empty())
+      text += "; runner-up: " + c.runnerUp;
+    if (!c.runnerUpPin.empty()) {
+      text += ", " + more(c.regret, c.regretIsBound);
+      cost += more(c.regret, c.regretIsBound);
+    }
+    lines.add(c.phase + " " + c.op + " on " + c.axis + " of '" + c.value +
+                  "' for '" + c.node + "'",
+              text, cost + c.axis);
+  }
+  lines.print("collectives", os);
 }
 
 /// The ten largest parts.
@@ -187,22 +197,13 @@ std::string explainText(const Plan &plan) {
        << plan.bytes << "; all that is compared with them fits, too\n";
   for (const std::string &note : plan.notes)
     os << "  " << note << "\n";
-  os << "weights\n";
+  Lines stored, weights, values;
   for (const PredictedWeight &weight : plan.weights)
-    os << "  " << weight.name << ": " << weight.how
-       << (weight.layout.empty() ? "" : "  <" + weight.layout + ">") << "\n";
-  os << "collectives\n";
-  for (const PredictedCollective &c : plan.collectives) {
-    os << "  " << c.phase << " " << c.op << " on " << c.axis << " of '"
-       << c.value << "' for '" << c.node << "': " << c.bytes << " bytes, "
-       << micros(c.time) << "; " << c.reason;
-    if (!c.runnerUp.empty())
-      os << "; runner-up: " << c.runnerUp;
-    if (!c.runnerUp.empty() && !llvm::StringRef(c.runnerUp).starts_with("none"))
-      os << ", " << more(c.regret, c.regretIsBound);
-    os << "\n";
-  }
-  Lines weights, values;
+    stored.add(weight.name,
+               ": " + weight.how +
+                   (weight.layout.empty() ? "" : "  <" + weight.layout + ">"));
+  stored.print("weights", os);
+  printCollectives(plan, os);
   for (const WholeValue &whole : plan.whole)
     (whole.isParameter ? weights : values)
         .add(whole.value, " on " + whole.axis + ": " + whole.why);
@@ -237,6 +238,9 @@ static json choicesJson(const Plan &plan) {
       all.push_back(
           {{"operands", layoutTexts(choice.operands, plan.mesh)},
            {"results", layoutTexts(choice.results, plan.mesh)},
+           {"pin",
+            op.pinName + "=" +
+                strategyText(choice.operands, choice.results, plan.mesh)},
            {"regret_us", choice.why.empty() ? json(us(choice.regret)) : json()},
            {"is_bound", choice.regretIsBound},
            {"needed_bytes",
@@ -315,6 +319,7 @@ json explainJson(const Plan &plan) {
                                      {"wire_bytes", c.wireBytes},
                                      {"time_us", us(c.time)},
                                      {"runner_up", c.runnerUp},
+                                     {"runner_up_pin", c.runnerUpPin},
                                      {"regret_us", us(c.regret)},
                                      {"is_bound", c.regretIsBound}});
   for (const WholeValue &whole : plan.whole)

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compiler/plan/Pins.h"
 
-#include "llvm/Support/GlobPattern.h"
-
 #include <functional>
 
 using namespace mlir;
@@ -58,43 +56,187 @@ static bool isConstant(Operation *op) {
   return isFreeSource(op, *cast<ShardingOpInterface>(op).getShardingRule());
 }
 
-/// --pin: values by name.
-static LogicalResult findNamed(func::FuncOp function,
-                               const PlanOptions &options, Pins &pins) {
-  std::vector<Value> all(function.getArguments().begin(),
-                         function.getArguments().end()),
-      constants;
-  for (Operation &op : function.getBody().front().without_terminator()) {
-    std::vector<Value> &list = isConstant(&op) ? constants : all;
-    list.insert(list.end(), op.result_begin(), op.result_end());
+PinNames::PinNames(func::FuncOp function) {
+  values.assign(function.getArguments().begin(), function.getArguments().end());
+  for (Operation &op : function.getBody().front().without_terminator())
+    if (!isConstant(&op))
+      values.insert(values.end(), op.result_begin(), op.result_end());
+  std::map<std::string, int> count, next;
+  for (Value value : values)
+    ++count[valueName(value)];
+  for (Value value : values) {
+    std::string name = valueName(value);
+    int number = ++next[name];
+    names[value] = count[name] > 1 ? name + "#" + std::to_string(number) : name;
   }
-  for (const auto &[pattern, text] : options.pins) {
+}
+
+std::vector<Value> PinNames::find(StringRef name,
+                                  const llvm::GlobPattern &pattern) const {
+  std::vector<Value> plain, numbered;
+  for (Value value : values) {
+    std::string shared = valueName(value);
+    const std::string &own = names.at(value);
+    if (shared == name || pattern.match(shared))
+      plain.push_back(value);
+    else if (own == name || pattern.match(own))
+      numbered.push_back(value);
+  }
+  return plain.empty() ? numbered : plain;
+}
+
+std::string strategyText(ArrayRef<Layout> operands, ArrayRef<Layout> results,
+                         const MeshShape &mesh) {
+  auto list = [&](ArrayRef<Layout> layouts) {
+    std::string text;
+    for (const Layout &layout : layouts)
+      text += (text.empty() ? "<" : ", <") + layout.text(mesh) + ">";
+    return text;
+  };
+  return operands.empty() ? list(results)
+                          : list(operands) + " -> " + list(results);
+}
+
+/// "<dp = S(0)>": every axis has its state, invariant if it is not named.
+static std::optional<Layout> parseWhole(StringRef text, Value value,
+                                        const MeshShape &mesh,
+                                        std::string &error) {
+  StringRef layout = text.trim();
+  if (layout.consume_front("<") && layout.consume_back(">"))
+    return parseLayout(layout,
+                       cast<RankedTensorType>(value.getType()).getShape(), mesh,
+                       error);
+  error = ("'" + text + "' is not of the form <LAYOUT>").str();
+  return std::nullopt;
+}
+
+namespace {
+/// --pin: values by name, with a layout or a strategy.
+class NamedPins {
+public:
+  NamedPins(func::FuncOp function, const MeshShape &mesh, Pins &pins)
+      : function(function), mesh(mesh), pins(pins), names(function) {}
+
+  LogicalResult add(StringRef pattern, StringRef text) {
     auto glob = llvm::GlobPattern::create(pattern);
     if (!glob) {
       llvm::consumeError(glob.takeError());
       return function.emitError()
              << "pin: '" << pattern << "' is not a pattern";
     }
-    auto matches = [&](Value value) {
-      std::string name = valueName(value);
-      return name == pattern || glob->match(name);
-    };
-    Pin pin{"pin " + pattern, text, {}};
-    llvm::copy_if(all, std::back_inserter(pin.values), matches);
-    if (pin.values.empty() && llvm::any_of(constants, matches))
+    Pin pin{
+        ("pin " + pattern).str(), text.str(), names.find(pattern, *glob), {}};
+    if (pin.values.empty() && isOfConstant(pattern, *glob))
       return function.emitError()
              << "pin: '" << pattern
              << "' is a constant; each use gets it in the layout that it reads";
     if (pin.values.empty())
       return function.emitError()
              << "pin: no value is named '" << pattern << "'; near to it are "
-             << nearest(pattern, all);
-    pins.layouts.push_back(std::move(pin));
+             << nearest(pattern, names.all());
+    if (!text.contains("->")) {
+      pins.layouts.push_back(std::move(pin));
+      return success();
+    }
+    for (Value value : pin.values)
+      if (failed(addStrategy(pin, value)))
+        return failure();
+    return success();
   }
-  return success();
-}
 
-namespace {
+private:
+  bool isOfConstant(StringRef name, const llvm::GlobPattern &pattern) {
+    return llvm::any_of(
+        function.getBody().front().without_terminator(), [&](Operation &op) {
+          return isConstant(&op) && llvm::any_of(op.getResults(), [&](Value v) {
+                   return valueName(v) == name || pattern.match(valueName(v));
+                 });
+        });
+  }
+
+  /// Entries of "<dp = S(0), tp = R>, *".
+  static SmallVector<StringRef> entriesOf(StringRef text) {
+    SmallVector<StringRef> entries;
+    int depth = 0;
+    size_t start = 0;
+    for (size_t i = 0; i <= text.size(); ++i) {
+      if (i < text.size() && (text[i] != ',' || depth)) {
+        depth += text[i] == '<' ? 1 : text[i] == '>' ? -1 : 0;
+        continue;
+      }
+      entries.push_back(text.slice(start, i).trim());
+      start = i + 1;
+    }
+    return entries;
+  }
+
+  LogicalResult addStrategy(const Pin &pin, Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op ||
+        isParameter(op, *cast<ShardingOpInterface>(op).getShardingRule()))
+      return emitError(value.getLoc())
+             << pin.source << ": '" << names[value]
+             << "' is stored, not computed: a layout pins it, not a strategy";
+    auto [from, to] = StringRef(pin.text).split("->");
+    SmallVector<StringRef> reads = entriesOf(from), gives = entriesOf(to);
+    if (reads.size() != op->getNumOperands() ||
+        gives.size() != op->getNumResults())
+      return op->emitError()
+             << pin.source << ": '" << names[value] << "' reads "
+             << op->getNumOperands() << " operands and gives "
+             << op->getNumResults()
+             << " results: <LAYOUT> or * for each, as in "
+             << "'<tp = R>, * -> <tp = S(1)>', not '" << pin.text << "'";
+    if (!llvm::is_contained(reads, "*") && !llvm::is_contained(gives, "*"))
+      return fix(pin, op, reads, gives);
+    for (auto [operand, text] : llvm::zip_equal(op->getOpOperands(), reads))
+      if (text != "*")
+        pins.layouts.push_back({pin.source, text.str(), {}, {&operand}});
+    for (auto [result, text] : llvm::zip_equal(op->getResults(), gives))
+      if (text != "*")
+        pins.layouts.push_back({pin.source, text.str(), {result}, {}});
+    return success();
+  }
+
+  /// Nothing is left open: any case of the op's rule may be asked for.
+  LogicalResult fix(const Pin &pin, Operation *op, ArrayRef<StringRef> reads,
+                    ArrayRef<StringRef> gives) {
+    auto read = [&](ArrayRef<StringRef> texts, ValueRange values,
+                    SmallVectorImpl<Layout> &layouts) -> LogicalResult {
+      for (auto [text, value] : llvm::zip_equal(texts, values)) {
+        std::string error;
+        auto layout = parseWhole(text, value, mesh, error);
+        if (!layout)
+          return op->emitError() << pin.source << ": " << error;
+        layouts.push_back(std::move(*layout));
+      }
+      return success();
+    };
+    SmallVector<Layout> operands, results;
+    if (failed(read(reads, op->getOperands(), operands)) ||
+        failed(read(gives, op->getResults(), results)))
+      return failure();
+    auto strategy =
+        strategyOf(op, *cast<ShardingOpInterface>(op).getShardingRule(),
+                   operands, results, mesh);
+    if (!strategy)
+      return op->emitError()
+             << pin.source << ": '" << pin.text
+             << "' is not a case of the sharding rule of " << op->getName();
+    auto [known, isNew] = pins.ops.insert({op, *strategy});
+    if (!isNew && (known->second.operands != strategy->operands ||
+                   known->second.results != strategy->results))
+      return op->emitError() << pin.source << ": '" << names[op->getResult(0)]
+                             << "' is pinned to another strategy already";
+    return success();
+  }
+
+  func::FuncOp function;
+  const MeshShape &mesh;
+  Pins &pins;
+  PinNames names;
+};
+
 /// Attributes of ops and arguments.
 class AnnotationReader {
 public:
@@ -131,7 +273,7 @@ private:
                             << values.size() << " results";
     for (auto [value, text] : llvm::zip_equal(values, texts))
       pins.layouts.push_back(
-          {kPin.str(), cast<StringAttr>(text).str(), {value}});
+          {kPin.str(), cast<StringAttr>(text).str(), {value}, {}});
     return success();
   }
 
@@ -216,8 +358,10 @@ private:
 LogicalResult findPins(func::FuncOp function, const PlanOptions &options,
                        ArrayRef<std::pair<std::string, int64_t>> axes,
                        const MeshShape &mesh, Pins &pins) {
-  if (failed(findNamed(function, options, pins)))
-    return failure();
+  NamedPins named(function, mesh, pins);
+  for (const auto &[pattern, text] : options.pins)
+    if (failed(named.add(pattern, text)))
+      return failure();
   // On one rank all layouts are the same.
   if (!options.annotations || mesh.ranks() == 1)
     return success();
@@ -234,6 +378,13 @@ LogicalResult findPins(func::FuncOp function, const PlanOptions &options,
 static std::optional<std::function<bool(const Layout &)>>
 demandOf(const Pin &pin, Value value, const MeshShape &mesh,
          std::string &error) {
+  if (StringRef(pin.text).contains('<')) {
+    auto wanted = parseWhole(pin.text, value, mesh, error);
+    if (!wanted)
+      return std::nullopt;
+    return
+        [wanted = *wanted](const Layout &layout) { return layout == wanted; };
+  }
   auto shape = cast<RankedTensorType>(value.getType()).getShape();
   auto wanted = parseLayout(pin.text, shape, mesh, error);
   if (!wanted)
@@ -279,6 +430,10 @@ void openSpace(Space &space, const Pins &pins) {
         space.relax(value);
 }
 
+static std::string inBrackets(const std::string &layout) {
+  return layout.starts_with("<") ? layout : "<" + layout + ">";
+}
+
 LogicalResult restrictTo(Model &model, const Pin &pin, const MeshShape &mesh,
                          bool quiet) {
   for (Value value : pin.values) {
@@ -294,14 +449,31 @@ LogicalResult restrictTo(Model &model, const Pin &pin, const MeshShape &mesh,
     if (llvm::any_of(possible, *fits))
       return emitError(value.getLoc())
              << pin.source << ": '" << valueName(value)
-             << "' cannot have the layout <" << pin.text
-             << "> together with the pins before it";
+             << "' cannot have the layout " << inBrackets(pin.text)
+             << " together with the pins before it";
     std::string choices;
     for (const Layout &layout : possible)
       choices += (choices.empty() ? "<" : ", <") + layout.text(mesh) + ">";
-    return emitError(value.getLoc()) << pin.source << ": '" << valueName(value)
-                                     << "' cannot have the layout <" << pin.text
-                                     << ">; it can have " << choices;
+    return emitError(value.getLoc())
+           << pin.source << ": '" << valueName(value)
+           << "' cannot have the layout " << inBrackets(pin.text)
+           << "; it can have " << choices;
+  }
+  for (OpOperand *operand : pin.operands) {
+    std::string error;
+    auto fits = demandOf(pin, operand->get(), mesh, error);
+    if (!fits)
+      return operand->getOwner()->emitError() << pin.source << ": " << error;
+    if (model.restrict(*operand, *fits))
+      continue;
+    if (quiet)
+      return failure();
+    Operation *reader = operand->getOwner();
+    return reader->emitError()
+           << pin.source << ": '" << valueName(reader->getResult(0))
+           << "' cannot read '" << valueName(operand->get()) << "' as "
+           << inBrackets(pin.text)
+           << " in this plan, or not together with the pins before it";
   }
   return success();
 }

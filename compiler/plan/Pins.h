@@ -17,13 +17,42 @@
 
 #include "compiler/plan/Model.h"
 
+#include "llvm/Support/GlobPattern.h"
+
 namespace mtp::plan {
 
-/// States that values must be produced in, on the axes that `text` names.
+/// Names that say which value a pin is about: that of valueName(), and where
+/// several values have it NAME#K, the K-th of them, arguments first, then
+/// results in program order. Constants have none.
+class PinNames {
+public:
+  explicit PinNames(mlir::func::FuncOp function);
+  std::string operator[](mlir::Value value) const {
+    return names.lookup(value);
+  }
+  /// Those with the name, or with names that fit the pattern.
+  std::vector<mlir::Value> find(llvm::StringRef name,
+                                const llvm::GlobPattern &pattern) const;
+  llvm::ArrayRef<mlir::Value> all() const { return values; }
+
+private:
+  std::vector<mlir::Value> values;
+  llvm::DenseMap<mlir::Value, std::string> names;
+};
+
+/// A strategy as explanations print it and pins take it:
+/// "<tp = R>, <tp = S(1)> -> <tp = S(1)>"; without operands what is stored.
+std::string strategyText(llvm::ArrayRef<Layout> operands,
+                         llvm::ArrayRef<Layout> results, const MeshShape &mesh);
+
+/// Layouts that values must be produced in, or operands read in. The text
+/// "dp = S(0)" is about the axes that it names, "<dp = S(0)>" about all: those
+/// that it doesn't name are invariant.
 struct Pin {
   std::string source; ///< for messages: "pin h.*.weight", "mtp.pin"
   std::string text;
   std::vector<mlir::Value> values;
+  std::vector<mlir::OpOperand *> operands;
 };
 
 /// Everything that is fixed in a function.

@@ -44,6 +44,7 @@ struct PredictedCollective {
   int64_t bytes = 0, wireBytes = 0;
   Time time = 0;
   std::string runnerUp; ///< the best plan without it, in words; "" if not asked
+  std::string runnerUpPin; ///< --pin that gives it; "" if there is none
   Time regret = 0;      ///< how much more that plan costs
   bool regretIsBound = false; ///< it costs at least so much more
 };
@@ -75,6 +76,7 @@ struct OpChoices {
     int64_t neededBytes = 0;
   };
   std::string name, kind;
+  std::string pinName;     ///< name that pins it alone (PinNames)
   std::vector<Choice> all; ///< the chosen one first, then by regret
 };
 

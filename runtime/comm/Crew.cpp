@@ -72,10 +72,7 @@ Error Crew::firstError() const {
 
 void Crew::checkStopped() {
   if (int signal = stopRequested())
-    report({128 + signal,
-            "signal",
-            "ended by signal " + std::to_string(signal),
-            {}});
+    report(endedBySignal(signal));
   if (link && !stopped())
     if (Error error = link->heard())
       report(error);

@@ -154,10 +154,7 @@ bool Processes::await(std::vector<Ticket> tickets, double seconds,
     if (Error other = heard())
       return giveUp(other);
     if (int signal = stopRequested())
-      return giveUp({128 + signal,
-                     "signal",
-                     "ended by signal " + std::to_string(signal),
-                     {}});
+      return giveUp(endedBySignal(signal));
     if (seconds <= 0 || pause.seconds() < seconds)
       continue;
     std::vector<int> missing;

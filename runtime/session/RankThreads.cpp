@@ -112,10 +112,7 @@ bool RankThreads::run(Order order, Error &error) {
   if (!waitForAll(lock)) {
     left = true;
     if (int signal = stopRequested())
-      crew.report({128 + signal,
-                   "signal",
-                   "ended by signal " + std::to_string(signal),
-                   {}});
+      crew.report(endedBySignal(signal));
   }
   error = crew.firstError();
   return !error;

@@ -273,7 +273,10 @@ Error checkProcesses(const Artifact &artifact, const Processes *processes,
             "communicator mpi is of processes, and this one has joined none",
             {}};
   if (processes && (comm == "threads" || comm == "loopback"))
-    return usageError("communicator " + comm + " has all ranks in one process");
+    return usageError("communicator " + comm +
+                      " has all ranks in one process, and there are " +
+                      std::to_string(processes->size()) +
+                      ": start one, or give --comm mpi");
   return processes ? checkWorld(processes->size(), artifact.axes, artifact.mesh)
                    : Error();
 }

@@ -129,6 +129,11 @@ void mtp::requestStop(int signal) {
 
 int mtp::stopRequested() { return stopSignal.load(std::memory_order_relaxed); }
 
+Error mtp::endedBySignal(int signal) {
+  return {
+      128 + signal, "signal", "ended by signal " + std::to_string(signal), {}};
+}
+
 void mtp::installSignalHandlers() {
   struct sigaction action {};
   action.sa_handler = onSignal;

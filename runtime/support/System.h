@@ -4,6 +4,8 @@
 #ifndef MTP_RUNTIME_SUPPORT_SYSTEM_H
 #define MTP_RUNTIME_SUPPORT_SYSTEM_H
 
+#include "runtime/support/Error.h"
+
 #include <cstdint>
 #include <string>
 
@@ -29,6 +31,8 @@ std::string installedFile(const std::string &name);
 void requestStop(int signal);
 /// The signal given to requestStop, 0 if none.
 int stopRequested();
+/// The error of a run that a signal has ended.
+Error endedBySignal(int signal);
 /// Makes SIGINT and SIGTERM call requestStop; the second signal kills.
 void installSignalHandlers();
 

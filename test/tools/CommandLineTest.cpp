@@ -312,9 +312,14 @@ TEST(CommandLine, PinsEndWithALayout) {
             Pin("w", "dp=S( 0 ),tp.0 = S(2, unit 64)"));
   EXPECT_EQ(parsePin("w=tp = P(max), dp = R"), Pin("w", "tp = P(max), dp = R"));
   EXPECT_EQ(parsePin("w="), Pin("w", ""));
+  EXPECT_EQ(parsePin("a=b#2=<>"), Pin("a=b#2", "<>"));
+  EXPECT_EQ(parsePin("w=<tp = S(1)>"), Pin("w", "<tp = S(1)>"));
+  EXPECT_EQ(parsePin("w=<tp = R>, * -> <>,*"), Pin("w", "<tp = R>, * -> <>,*"));
   for (const char *text :
        {"w", "=tp = I", "w=tp", "w=tp = S", "w=tp = S(1", "w=tp = S(unit 2)",
-        "w=tp = P(mean)", "w=tp = I,", "w=tp = R R", "w=3 = R"})
+        "w=tp = P(mean)", "w=tp = I,", "w=tp = R R", "w=3 = R", "w=<tp = R",
+        "w=<tp = R>>", "w=*", "w=<> ->", "w=-> <>", "w=<>, <>", "w=tp = R -> *",
+        "w=* -> * -> *"})
     EXPECT_FALSE(parsePin(text)) << text;
   // However long.
   std::string layout = "tp = S(1)";

@@ -155,6 +155,10 @@ class Processes(unittest.TestCase):
         self.assertEqual(ranks_of(self.folder / "r.json"), {}, "ranks are left")
         return errors
 
+    def failures(self, errors):
+        """What is said once the ranks have begun."""
+        return errors.split("2 ranks of")[-1].splitlines()[1:]
+
     def test_a_killed_rank_ends_all_with_4(self):
         nccl = ("--device", "cuda-emulated", "--comm", "nccl")
         for victim, comm in ((0, nccl), (1, ("--comm", "mpi"))):
@@ -178,8 +182,26 @@ class Processes(unittest.TestCase):
             run, _ = self.started()
             run.send_signal(number)
             errors = self.ends(run, code, 30)
-            self.assertEqual(errors.count("error:"), 1, errors)
+            self.assertEqual(self.failures(errors), [f"mtp-run: error: ended by signal {int(number)}"])
             self.assertEqual(self.report()["error"]["code"], code)
+
+    def test_what_fails_because_of_an_interrupt_is_not_said(self):
+        run, ranks = self.started()
+        run.send_signal(signal.SIGINT)
+        os.kill(ranks[1], signal.SIGKILL)
+        self.assertEqual(self.failures(self.ends(run, 130, 30)), ["mtp-run: error: ended by signal 2"])
+
+    def test_an_artifact_is_refused_before_a_process_starts(self):
+        program = self.folder / "model.mtp"
+        subprocess.run([BIN / "mtp-compile", MODEL / "model.onnx", "-o", program, "--mesh", "tp=2", "--quiet"], check=True)
+        for arguments, reason in ((("--launch", "2"), "communicator threads has all ranks in one: give --comm mpi"),
+                                  (("--launch", "3", "--comm", "mpi"),
+                                   "--launch 3: there are 3 processes, but the mesh tp=2 has 2 ranks")):
+            # Without mpirun: to start it would be exit 6.
+            done = subprocess.run([str(word) for word in (BIN / "mtp-run", program, *arguments, *INPUTS)], capture_output=True,
+                                  text=True, env={"PATH": "/nowhere"}, timeout=60)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(reason, done.stderr)
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ std::optional<std::pair<std::string, std::string>>
 mtp::parsePin(const std::string &text) {
   // The longest layout at the end: the first '=' that leaves one.
   for (size_t i = 1; i < text.size(); ++i)
-    if (text[i] == '=' && axesOfLayout(text.substr(i + 1)))
+    if (text[i] == '=' && isPinText(text.substr(i + 1)))
       return std::pair{text.substr(0, i), text.substr(i + 1)};
   if (text.size() > 1 && text.back() == '=')
     return std::pair{text.substr(0, text.size() - 1), std::string()};
@@ -106,8 +106,9 @@ static void addCompileOptions(CLI::App &app, Tool tool, Options &options,
       ->type_name("FILE")
       ->group(group);
   app.add_option("--pin", raw.pins,
-                 "Fix the layout of a value: 'h.0.mlp.weight=tp = S(1)' "
-                 "(repeatable)")
+                 "Fix the layout of a value: on the axes that are named "
+                 "('h.0.mlp.weight=tp = S(1)') or on all ('w=<tp = S(1)>'), or "
+                 "a strategy as --explain prints it (repeatable)")
       ->type_name("VALUE=LAYOUT")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
@@ -324,7 +325,8 @@ static void finishCompile(Options &options, const RawOptions &raw) {
     if (!pin)
       refuse("--pin '" + text +
              "' is not of the form VALUE=LAYOUT, for example "
-             "'h.0.mlp.weight=tp = S(1)'");
+             "'h.0.mlp.weight=tp = S(1)', or VALUE=STRATEGY as --explain "
+             "prints it");
     for (auto &other : request.pins)
       if (other.first == pin->first)
         refuse("--pin '" + pin->first + "' is given twice");
@@ -339,22 +341,33 @@ bool Options::inProcesses() const {
   return comm == "mpi" || ((comm == "nccl" || open) && launchedProcesses() > 1);
 }
 
+Error mtp::checkLaunch(const Options &options, const std::string &device,
+                       const Mesh &mesh, const std::string &meshText) {
+  const std::string &given = options.session.comm;
+  std::string comm = given.empty() ? defaultCommunicator(device) : given;
+  if (comm == "threads" || comm == "loopback")
+    return {kUsage,
+            "usage",
+            "--launch starts processes, and communicator " + comm +
+                " has all ranks in one: give --comm mpi" +
+                (device == "cpu" ? "" : " or nccl"),
+            {}};
+  Error wrong = checkWorld(options.launch, mesh, meshText);
+  if (wrong)
+    wrong.message =
+        "--launch " + std::to_string(options.launch) + ": " + wrong.message;
+  return wrong;
+}
+
 static void finishLaunch(Options &options, const std::string &text) {
   options.launch =
       int(std::min<int64_t>(integerOption("--launch", text, 1), 1 << 16));
-  const std::string &comm = options.session.comm;
-  bool gpus = options.compile.device != "cpu";
-  if (comm == "threads" || comm == "loopback" ||
-      (comm.empty() && !gpus && !options.isArtifact))
-    refuse("--launch starts processes, and communicator " +
-           (comm.empty() ? defaultCommunicator(options.compile.device) : comm) +
-           " has all ranks in one: give --comm mpi" + (gpus ? " or nccl" : ""));
-  if (options.isArtifact)
+  if (options.isArtifact) // which has the device and the mesh
     return;
-  if (Error wrong = checkWorld(
-          options.launch, options.mesh,
-          options.compile.mesh.empty() ? "tp=1" : options.compile.mesh))
-    refuse("--launch " + text + ": " + wrong.message);
+  const std::string &mesh = options.compile.mesh;
+  if (Error wrong = checkLaunch(options, options.compile.device, options.mesh,
+                                mesh.empty() ? "tp=1" : mesh))
+    refuse(wrong.message);
 }
 
 static void finishRun(Options &options, const RawOptions &raw) {

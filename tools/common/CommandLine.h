@@ -78,8 +78,14 @@ bool canWriteResults(const Options &options, Error &error);
 bool parseCommandLine(Tool tool, int argc, const char *const *argv,
                       Options &options, Error &error);
 
-/// Splits VALUE=LAYOUT of --pin: at the last '=' behind which the text is a
-/// layout ("h.0.mlp.weight=tp = S(1)"); "VALUE=" pins an invariant value.
+/// Whether --launch can start the ranks of a program for that device and mesh
+/// (also as text), with the communicator that was given or is the device's.
+Error checkLaunch(const Options &options, const std::string &device,
+                  const Mesh &mesh, const std::string &meshText);
+
+/// Splits VALUE=LAYOUT of --pin: at the first '=' behind which the text is what
+/// a pin may ask for ("h.0.mlp.weight=tp = S(1)"); "VALUE=" pins an invariant
+/// value.
 std::optional<std::pair<std::string, std::string>>
 parsePin(const std::string &text);
 

@@ -67,11 +67,8 @@ bool readState(Reader &reader) {
          reader.word(")");
 }
 
-} // namespace
-
-std::optional<std::vector<std::string>>
-mtp::axesOfLayout(const std::string &text) {
-  Reader reader(text);
+/// "tp = S(1), dp = R"; the axes.
+std::optional<std::vector<std::string>> readLayout(Reader &reader) {
   std::vector<std::string> axes;
   do {
     if (!reader.name(axes.emplace_back()) ||
@@ -79,5 +76,37 @@ mtp::axesOfLayout(const std::string &text) {
         !readState(reader))
       return std::nullopt;
   } while (reader.word(","));
-  return reader.atEnd() ? std::optional(axes) : std::nullopt;
+  return axes;
+}
+
+/// "<tp = R>", "<>".
+bool readWholeLayout(Reader &reader) {
+  return reader.word("<") &&
+         (reader.word(">") || (readLayout(reader) && reader.word(">")));
+}
+
+/// "<tp = R>, *": what a strategy reads, or gives.
+bool readSide(Reader &reader) {
+  do {
+    if (!reader.word("*") && !readWholeLayout(reader))
+      return false;
+  } while (reader.word(","));
+  return true;
+}
+
+} // namespace
+
+std::optional<std::vector<std::string>>
+mtp::axesOfLayout(const std::string &text) {
+  Reader reader(text);
+  auto axes = readLayout(reader);
+  return reader.atEnd() ? axes : std::nullopt;
+}
+
+bool mtp::isPinText(const std::string &text) {
+  Reader layout(text), whole(text), strategy(text);
+  return (readLayout(layout) && layout.atEnd()) ||
+         (readWholeLayout(whole) && whole.atEnd()) ||
+         (readSide(strategy) && strategy.word("->") && readSide(strategy) &&
+          strategy.atEnd());
 }

@@ -23,6 +23,10 @@ namespace mtp {
 /// none.
 std::optional<std::vector<std::string>> axesOfLayout(const std::string &text);
 
+/// True if `text` is what a pin may ask for: a layout, one on all axes
+/// ("<dp = S(0)>"), or a strategy ("<tp = R>, * -> <tp = S(1)>").
+bool isPinText(const std::string &text);
+
 } // namespace mtp
 
 #endif // MTP_TOOLS_COMMON_LAYOUTTEXT_H

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "tools/mtp-run/Launch.h"
 
+#include "runtime/io/Npz.h"
 #include "runtime/support/System.h"
+#include "tools/common/ArtifactFile.h"
 #include "tools/mtp-run/LauncherOutput.h"
 
 #include <algorithm>
@@ -88,8 +90,22 @@ pid_t startMpirun(const std::vector<std::string> &arguments, int errorPipe,
   _exit(ignored < 0 ? 126 : 127);
 }
 
+/// Before any process is started: what each of them would have to say.
+Error checkArtifact(const Options &options) {
+  std::string bytes, reason;
+  std::vector<Artifact> programs;
+  Error error;
+  if (!readFile(options.model, bytes, error))
+    return error;
+  if (!parseArtifacts(bytes, programs, reason))
+    return {exits::BadInput, "artifact", options.model + ": " + reason, {}};
+  const Artifact &first = programs[0];
+  return checkLaunch(options, first.device, first.axes, first.mesh);
+}
+
 /// Passes on what mpirun writes to standard error, and signals to it, until it
-/// has ended. What waitpid gives.
+/// has ended. What ranks say after a signal is not passed on: it comes of the
+/// signal. What waitpid gives.
 int superviseMpirun(pid_t child, int errors, LauncherOutput &output) {
   int passed = 0, status = 0, strength = 0;
   Clock::time_point since;
@@ -102,7 +118,8 @@ int superviseMpirun(pid_t child, int errors, LauncherOutput &output) {
       char bytes[4096];
       ssize_t size = read(errors, bytes, sizeof(bytes));
       if (size > 0) {
-        output.take(bytes, static_cast<size_t>(size));
+        if (!stopRequested())
+          output.take(bytes, static_cast<size_t>(size));
         continue;
       }
       usleep(kPollMilliseconds * 1000);
@@ -126,14 +143,17 @@ int superviseMpirun(pid_t child, int errors, LauncherOutput &output) {
   char bytes[4096];
   ssize_t size;
   while ((size = read(errors, bytes, sizeof(bytes))) > 0)
-    output.take(bytes, static_cast<size_t>(size));
+    if (!stopRequested())
+      output.take(bytes, static_cast<size_t>(size));
   return status;
 }
 
-/// The exit code of all; sets `error` where no rank could say why.
+/// The exit code of all; sets `error` where no rank has said why.
 int verdict(int status, const LauncherOutput &output, Error &error) {
-  if (int signal = stopRequested())
-    return 128 + signal;
+  if (int signal = stopRequested()) {
+    error = endedBySignal(signal);
+    return error.exitCode;
+  }
   int code = WIFEXITED(status) ? WEXITSTATUS(status) : exits::RankFailure;
   bool known = (code >= 0 && code <= exits::NotPresent) ||
                code == 128 + SIGINT || code == 128 + SIGTERM;
@@ -166,6 +186,8 @@ bool mtp::otherRankGone() { return gone.load(std::memory_order_relaxed); }
 
 int mtp::launchProcesses(const Options &options, int argc,
                          const char *const *argv, Error &error) {
+  if (options.isArtifact && (error = checkArtifact(options)))
+    return error.exitCode;
   std::vector<std::string> arguments = {
       "mpirun", "-n", std::to_string(options.launch), programPath()};
   arguments.insert(arguments.end(), argv + 1, argv + argc);

@@ -17,8 +17,6 @@
 
 using namespace mtp;
 
-static const char *const tool = "mtp-run";
-
 bool RunCommand::explainOnly() const {
   return !options.hasData() &&
          (options.wantsReasons() || !options.compile.savePlan.empty());
@@ -28,8 +26,7 @@ bool RunCommand::interrupted(Error &error) const {
   int signal = stopRequested();
   if (!signal)
     return false;
-  error = {
-      128 + signal, "signal", "ended by signal " + std::to_string(signal), {}};
+  error = endedBySignal(signal);
   return true;
 }
 
@@ -46,7 +43,7 @@ bool RunCommand::execute(Error &error) {
     report.setPeakMemory();
     if (!options.quiet) {
       printf("%s", planText.c_str());
-      fprintf(stderr, "%s: no inputs are given, so nothing is run\n", tool);
+      fprintf(stderr, "%s: no inputs are given, so nothing is run\n", kTool);
     }
     return true;
   }
@@ -139,7 +136,7 @@ bool RunCommand::compile(Error &error) {
       request.dims[name] = values[0];
   CompileRequest asked = request;
   asked.explain = options.wantsReasons();
-  if (!compileModel(tool, options, compiler, asked, compiled, report, error) ||
+  if (!compileModel(kTool, options, compiler, asked, compiled, report, error) ||
       !deliverExplanation(options, compiled, error))
     return false;
   artifact = std::move(compiled.artifact);
@@ -158,7 +155,7 @@ bool RunCommand::startSession(Error &error) {
     fprintf(stderr,
             "%s: %d ranks of %d threads; each has %s of parameters, %s of "
             "arena, %s of packed weights and scratch\n",
-            tool, session->ranks(), session->threadsPerRank(),
+            kTool, session->ranks(), session->threadsPerRank(),
             bytesText(session->parameterBytesPerRank()).c_str(),
             bytesText(session->arenaBytesPerRank()).c_str(),
             bytesText(session->libraryBytesPerRank()).c_str());

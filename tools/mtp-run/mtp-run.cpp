@@ -19,13 +19,11 @@
 
 using namespace mtp;
 
-static const char *const tool = "mtp-run";
-
 static int printCapabilities() {
   CompilerLibrary compiler;
   Error error;
   if (!compiler.open(error)) {
-    printError(tool, error);
+    printError(kTool, error);
     return error.exitCode;
   }
   nlohmann::json capabilities = {{"devices", {"cpu", "cuda", "cuda-emulated"}},
@@ -35,32 +33,40 @@ static int printCapabilities() {
   return kOk;
 }
 
+/// What a run has come to: the signal that ended it, or the loss of another
+/// rank, whatever failed of that.
+static Error verdictOn(Error error) {
+  if (otherRankGone())
+    return {exits::RankFailure,
+            "communication",
+            "another rank has ended without a word",
+            {}};
+  int signal = stopRequested();
+  return signal ? endedBySignal(signal) : error;
+}
+
 /// Prints what went wrong, writes --json; the exit code.
 static int finish(const Options &options, Report &report, Error error) {
-  if (otherRankGone())
-    error = {exits::RankFailure,
-             "communication",
-             "another rank has ended without a word",
-             {}};
+  error = verdictOn(std::move(error));
   if (error) {
     report.setError(error);
     if (!otherRankGone()) // its launcher knows more
-      printError(tool, error);
+      printError(kTool, error);
   }
   Error jsonError;
   if (!report.write(options.json, jsonError)) {
-    printError(tool, jsonError);
+    printError(kTool, jsonError);
     if (!error)
       error = jsonError;
   }
-  int signal = otherRankGone() ? 0 : stopRequested();
-  return signal ? 128 + signal : error.exitCode;
+  return error.exitCode;
 }
 
 /// The same where each rank is a process: process 0 speaks for all.
 static int finishProcesses(const Options &options, Report &report,
                            Error error) {
   Processes &processes = *options.session.processes;
+  error = verdictOn(std::move(error));
   if (processes.isFirst())
     error.exitCode = finish(options, report, error);
   // From here on the launcher may end whoever is last.
@@ -69,7 +75,7 @@ static int finishProcesses(const Options &options, Report &report,
                         ? 2
                         : std::max(2.0, options.session.collectiveTimeout);
   int code = processes.conclude(
-      error, patience, [](const Error &said) { printError(tool, said); });
+      error, patience, [](const Error &said) { printError(kTool, said); });
   if (code) {
     fflush(nullptr);
     std::_Exit(code);
@@ -118,7 +124,7 @@ static void warnOfRepetition(const Options &options, Report &report) {
                         "writes all files; with --comm mpi each is a rank";
   report.addWarning(warning);
   if (!options.quiet)
-    printWarning(tool, warning);
+    printWarning(kTool, warning);
 }
 
 static void execute(Options &options, Report &report, Error &error) {
@@ -135,7 +141,7 @@ static int run(int argc, const char *const *argv) {
   Error error;
   bool parsed = parseCommandLine(Tool::Run, argc, argv, options, error);
   if (parsed && (options.help || options.version)) {
-    puts(options.help ? options.helpText.c_str() : versionText(tool).c_str());
+    puts(options.help ? options.helpText.c_str() : versionText(kTool).c_str());
     return kOk;
   }
   if (parsed && options.capabilities)
@@ -143,7 +149,7 @@ static int run(int argc, const char *const *argv) {
   if (parsed && options.launch && !isLaunched()) {
     int code = launchProcesses(options, argc, argv, error);
     if (error)
-      printError(tool, error);
+      printError(kTool, error);
     return code;
   }
   if (!parsed && launchedRank() > 0)
@@ -158,7 +164,7 @@ static int run(int argc, const char *const *argv) {
   if (parsed && !several && !options.predict.wanted())
     warnOfRepetition(options, report);
   if (parsed)
-    catchFailures(tool, error, [&] {
+    catchFailures(kTool, error, [&] {
       // Process 0 writes; the others may be on hosts without its folders.
       if (launchedRank() > 0 || canWriteResults(options, error))
         execute(options, report, error);
@@ -173,9 +179,9 @@ int main(int argc, char **argv) {
   limitSpinning(argv);
   int code = kOk;
   Error error;
-  catchFailures(tool, error, [&] { code = run(argc, argv); });
+  catchFailures(kTool, error, [&] { code = run(argc, argv); });
   if (!error)
     return code;
-  printError(tool, error);
+  printError(kTool, error);
   return error.exitCode;
 }

@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "PlanFixture.h"
 
+#include "compiler/plan/Pins.h"
+
 #include <cstdio>
 #include <map>
+#include <set>
 
 using namespace mlir;
 
@@ -245,23 +248,6 @@ void PlanTest::forEachAlternative(
             });
 }
 
-/// What fixes an op or a parameter to the choice, as attribute `mtp.plan`.
-static DictionaryAttr annotation(Builder builder,
-                                 const OpChoices::Choice &choice,
-                                 const MeshShape &mesh) {
-  auto texts = [&](ArrayRef<Layout> layouts) {
-    SmallVector<Attribute> list;
-    for (const Layout &layout : layouts)
-      list.push_back(builder.getStringAttr(layout.text(mesh)));
-    return builder.getArrayAttr(list);
-  };
-  SmallVector<NamedAttribute> entries;
-  if (!choice.operands.empty())
-    entries.push_back(builder.getNamedAttr("operands", texts(choice.operands)));
-  entries.push_back(builder.getNamedAttr("results", texts(choice.results)));
-  return builder.getDictionaryAttr(entries);
-}
-
 std::vector<Time> PlanTest::costsInModel(const std::string &mesh,
                                          const std::vector<Plan> &plans) {
   std::vector<Time> costs;
@@ -284,6 +270,19 @@ void PlanTest::comparePlansWithRunnersUp(const std::string &mesh, int atLeast,
   exact = bounds = large = 0;
   std::vector<Plan> plans{plan};
   std::vector<const OpChoices *> runnersUp;
+  // As it is printed. (No name of the tests has a '='.)
+  auto pinned = [&](const std::string &text) {
+    auto [value, layout] = StringRef(text).split('=');
+    PlanOptions more = options;
+    more.pins = {{value.str(), layout.str()}};
+    return choose(mesh, more);
+  };
+  std::set<std::string> ofCollectives;
+  for (const PredictedCollective &c : plan.collectives)
+    if (!plan.limit && !c.runnerUpPin.empty() &&
+        ofCollectives.insert(c.runnerUpPin).second)
+      EXPECT_EQ(pinned(c.runnerUpPin).lowerBound - plan.lowerBound, c.regret)
+          << c.runnerUpPin;
   auto function = mainFunction(*module);
   size_t next = function.getNumArguments();
   for (Operation &op : function.getBody().front().without_terminator()) {
@@ -299,9 +298,9 @@ void PlanTest::comparePlansWithRunnersUp(const std::string &mesh, int atLeast,
     const OpChoices::Choice &other = choices.all[1];
     if (!other.why.empty() && !other.neededBytes)
       continue;
-    op.setAttr("mtp.plan", annotation(Builder(&context), other, plan.mesh));
-    Plan forced = choose(mesh, options);
-    op.removeAttr("mtp.plan");
+    Plan forced =
+        pinned(choices.pinName + "=" +
+               strategyText(other.operands, other.results, plan.mesh));
     if (other.neededBytes) {
       EXPECT_GT(forced.bytes, plan.limit) << choices.name;
       EXPECT_GE(forced.bytes, other.neededBytes) << choices.name;
