@@ -17,6 +17,13 @@ struct Recompute : mtp::impl::MtpRecomputeBase<Recompute> {
   void runOnOperation() override {
     if (mode == "none")
       return;
+    if (mode == "auto") {
+      getOperation().emitError()
+          << "recompute=auto computes again as little as memory-budget=BYTES "
+             "allows, and no budget is given (mtp-run takes the memory of this "
+             "machine); without one, say none or layers";
+      return signalPassFailure();
+    }
     if (mode != "layers") {
       getOperation().emitError()
           << "recompute mode is none or layers, not '" << mode << "'";

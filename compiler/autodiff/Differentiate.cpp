@@ -112,6 +112,7 @@ private:
     gradient.begin(terminator());
     Value one = gradient.splat(GradientBuilder::plain(loss), 1);
     firstOfBackward = one.getDefiningOp();
+    firstOfBackward->setLoc(loss.getLoc());
     firstOfBackward->setDiscardableAttr(names::backward, ops.getUnitAttr());
     cotangents[loss] = one;
     return success();

@@ -196,7 +196,9 @@ std::optional<TrainingJob> parseJob(const json &object, std::string &error) {
       if (ok && !setMesh(job, value.get<std::string>(), error))
         return std::nullopt;
     } else {
-      error = "'" + name + "' is no key of a job";
+      error = "'" + name + "' is no key of a job; there are:";
+      for (const auto &[key, help] : jobKeys())
+        error += " " + key.substr(0, key.find('='));
       return std::nullopt;
     }
     if (!ok) {

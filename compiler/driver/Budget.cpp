@@ -100,10 +100,10 @@ BudgetSearch::addLayouts(ArrayRef<std::pair<std::string, int64_t>> axes,
   if (failed(first))
     return failure();
   add({std::move(*first), options, layoutsText(options), true});
-  if (options.sequenceParallel)
-    return success();
   this->axes = axes.vec();
   freeOptions = options;
+  if (options.sequenceParallel)
+    return success();
   plan::PlanOptions other = options;
   auto addOther = [&] {
     Quiet quiet(module.getContext());

@@ -102,16 +102,6 @@ struct PlannedWeight {
   int64_t bytes = 0, bytesPerRank = 0;
 };
 
-/// A row of the plan's table of collectives, predicted before partition.
-struct PlannedCollective {
-  std::string op, kind, axis, dtype, phase, node, reason;
-  std::string value; ///< the value that is converted; `node` is its user
-  int64_t count = 1, bytes = 0, wireBytes = 0;
-  double timeUs = 0;
-  std::string runnerUp; ///< the best plan without it, in words
-  double regretUs = 0;  ///< how much worse the whole plan would be
-};
-
 struct CompileResult {
   int exitCode = kOk;
   std::string errorKind,
@@ -122,7 +112,6 @@ struct CompileResult {
   bool cacheHit = false;
   std::vector<std::pair<std::string, double>> stageMs;
   std::vector<PlannedWeight> weights;
-  std::vector<PlannedCollective> collectives;
   nlohmann::json parameters; ///< `parameters` of --json
   nlohmann::json explainJson;
   std::string explain; ///< text for people
@@ -134,8 +123,8 @@ constexpr uint64_t compilerInterface() {
   uint64_t hash = 1;
   for (uint64_t size :
        {sizeof(CompileRequest), sizeof(TrainRequest), sizeof(CompileResult),
-        sizeof(PlannedWeight), sizeof(PlannedCollective), sizeof(GivenInput),
-        sizeof(Artifact), sizeof(Entry), sizeof(Instruction), sizeof(Parameter),
+        sizeof(PlannedWeight), sizeof(GivenInput), sizeof(Artifact),
+        sizeof(Entry), sizeof(Instruction), sizeof(Parameter),
         sizeof(CollectiveSite), sizeof(LibrarySite)})
     hash = hash * 1099511628211u + size;
   return hash;

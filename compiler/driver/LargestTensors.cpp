@@ -6,6 +6,7 @@
 #include "compiler/plan/Plan.h"
 
 #include <map>
+#include <set>
 
 using namespace mlir;
 using namespace mtp;
@@ -18,8 +19,32 @@ static int64_t localBytes(const Artifact &artifact,
   return bytes;
 }
 
+/// Names a value of the arena. Gradients that are summed together lie in one
+/// buffer; a gradient of its own has the name of its parameter.
+static ResidentTensor describe(Value home, int64_t bytes,
+                               const std::set<std::string> &parameters) {
+  std::string name = plan::valueName(home);
+  Operation *op = home.getDefiningOp();
+  auto sum = op && joinsInPlace(op) && op->hasOneUse()
+                 ? dyn_cast<spmd::AllReduceOp>(*op->user_begin())
+                 : spmd::AllReduceOp();
+  if (!sum || sum.getPhase() == "forward")
+    return {name, parameters.count(name) ? "gradient" : "value", bytes};
+  std::string last;
+  op->getLoc()->walk([&](Location part) {
+    auto named = dyn_cast<NameLoc>(part);
+    if (named)
+      last = named.getName().str();
+    return named ? WalkResult::skip() : WalkResult::advance();
+  });
+  return {std::to_string(op->getNumOperands()) + " gradients, " + name +
+              " to " + last,
+          "bucket", bytes};
+}
+
 /// The values of the arena that are needed at the step which needs most.
-static std::vector<ResidentTensor> peakValues(func::FuncOp function) {
+static std::vector<ResidentTensor>
+peakValues(func::FuncOp function, const std::set<std::string> &parameters) {
   BufferPlan plan(function);
   SmallVector<Value> homes;
   std::map<int64_t, int64_t> changes; // of the bytes in use, by step
@@ -45,8 +70,7 @@ static std::vector<ResidentTensor> peakValues(func::FuncOp function) {
   std::vector<ResidentTensor> tensors;
   for (Value home : homes)
     if (auto [first, last] = plan.life(home); first <= peak && peak <= last)
-      tensors.push_back(
-          {plan::valueName(home), "value", plan.place(home)->bytes});
+      tensors.push_back(describe(home, plan.place(home)->bytes, parameters));
   return tensors;
 }
 
@@ -72,10 +96,13 @@ joined(const std::vector<ResidentTensor> &tensors) {
 std::vector<ResidentTensor>
 mtp::largestTensors(ModuleOp module, const Artifact &artifact, size_t most) {
   std::vector<ResidentTensor> tensors;
-  for (const Parameter &parameter : artifact.parameters)
+  std::set<std::string> parameters;
+  for (const Parameter &parameter : artifact.parameters) {
+    parameters.insert(parameter.name);
     tensors.push_back({parameter.name,
                        parameter.state.empty() ? "parameter" : parameter.state,
                        localBytes(artifact, parameter.layout)});
+  }
   const Entry *largest = nullptr;
   for (const Entry &entry : artifact.entries) {
     if (!largest || entry.arenaBytes > largest->arenaBytes)
@@ -89,7 +116,8 @@ mtp::largestTensors(ModuleOp module, const Artifact &artifact, size_t most) {
   }
   if (largest)
     llvm::append_range(
-        tensors, peakValues(module.lookupSymbol<func::FuncOp>(largest->name)));
+        tensors, peakValues(module.lookupSymbol<func::FuncOp>(largest->name),
+                            parameters));
   tensors = joined(tensors);
   llvm::stable_sort(
       tensors, [](const auto &a, const auto &b) { return a.bytes > b.bytes; });

@@ -25,25 +25,6 @@ void mtp::reportPlan(const plan::Plan &plan, bool explain,
         {weight.name, weight.layout, weight.how,
          std::vector<int64_t>(weight.shape.begin(), weight.shape.end()),
          weight.bytes, weight.bytesPerRank});
-  for (const plan::PredictedCollective &collective : plan.collectives) {
-    if (collective.phase != "forward")
-      continue;
-    PlannedCollective row;
-    row.op = collective.op;
-    row.kind = collective.kind;
-    row.axis = collective.axis;
-    row.dtype = collective.dtype;
-    row.phase = collective.phase;
-    row.node = collective.node;
-    row.value = collective.value;
-    row.reason = collective.reason;
-    row.bytes = collective.bytes;
-    row.wireBytes = collective.wireBytes;
-    row.timeUs = microseconds(collective.time);
-    row.runnerUp = collective.runnerUp;
-    row.regretUs = microseconds(collective.regret);
-    result.collectives.push_back(row);
-  }
   auto known = [](plan::Time time) {
     return time < plan::kIllegal ? json(microseconds(time)) : json(nullptr);
   };

@@ -436,9 +436,9 @@ choosePlan(Planner &planner, ArrayRef<std::pair<std::string, int64_t>> axes,
     complete = false;
   }
   if (succeeded(found) && !*found)
-    found = planner.run(options.budget             ? Freedom::Tokens
-                        : options.sequenceParallel ? Freedom::Sequence
-                                                   : Freedom::Roles,
+    found = planner.run(options.sequenceParallel ? Freedom::Sequence
+                        : options.budget         ? Freedom::Tokens
+                                                 : Freedom::Roles,
                         /*mustFind=*/true);
   if (failed(found))
     return failure();

@@ -71,8 +71,9 @@ uint64_t fingerprintOf(const CollectiveSite &site) {
   return mixer.hash;
 }
 
-int64_t wireBytesOf(Kind kind, int64_t bytes, int64_t members) {
-  // One rank's share of the ring algorithms; rounded up.
+} // namespace
+
+int64_t mtp::wireBytesOf(Kind kind, int64_t bytes, int64_t members) {
   switch (kind) {
   case Kind::AllReduce:
     return ceilDiv(2 * (members - 1) * bytes, members);
@@ -86,8 +87,6 @@ int64_t wireBytesOf(Kind kind, int64_t bytes, int64_t members) {
   }
   return bytes;
 }
-
-} // namespace
 
 SiteGeometry::SiteGeometry(const Mesh &mesh, const CollectiveSite &site,
                            int64_t rank) {

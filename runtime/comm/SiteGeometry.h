@@ -32,6 +32,10 @@ struct SiteGeometry {
   uint64_t fingerprint = 0;
 };
 
+/// What one of `members` ranks must send in a collective to which it
+/// contributes `bytes` (its share of the ring algorithms, rounded up).
+int64_t wireBytesOf(CollectiveSite::Kind kind, int64_t bytes, int64_t members);
+
 } // namespace mtp
 
 #endif // MTP_RUNTIME_COMM_SITEGEOMETRY_H

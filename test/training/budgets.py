@@ -253,5 +253,16 @@ def every_stage_of_zero_needs_less(runner, folder):
             raise Failure(f"no ZeRO, stage 2, stage 3 with {more}: {needed} bytes")
 
 
-CASES = [every_stage_of_zero_needs_less, the_sum_has_accumulators, models_whose_ops_depend_on_each_other_are_searched, layouts_follow_the_budget, budgets_decide_what_is_split_and_computed_again, a_budget_only_changes_what_it_must, forward_budgets,
+def sequence_parallelism_leaves_layouts_open(runner, folder):
+    """--sequence-parallel is kept; with less than its fastest layouts need others are chosen, which are slower."""
+    model = MODELS / "gpt2-ts/model.onnx"
+    flags = ["--mesh", "tp=4", "--train", "--loss", LOSS, "--sequence-parallel", "--recompute", "none"]
+    needed = compiled(runner, model, folder, flags)["bytes_per_rank"]
+    plan = compiled(runner, model, folder, [*flags, "--memory-budget", str(needed - 1)])
+    chosen = plan["budget"]["chosen"]
+    if plan["bytes_per_rank"] >= needed or chosen["layouts"] != "layouts for the budget" or not chosen["sequence_parallel"]:
+        raise Failure(f"{plan['bytes_per_rank']} of {needed} bytes: {chosen}")
+
+
+CASES = [sequence_parallelism_leaves_layouts_open, every_stage_of_zero_needs_less, the_sum_has_accumulators, models_whose_ops_depend_on_each_other_are_searched, layouts_follow_the_budget, budgets_decide_what_is_split_and_computed_again, a_budget_only_changes_what_it_must, forward_budgets,
          the_least_budget_is_what_its_program_needs, given_layouts_have_budgets]

@@ -3,6 +3,7 @@
 #include "tools/common/PlanTable.h"
 
 #include "runtime/comm/Communicator.h"
+#include "runtime/comm/SiteGeometry.h"
 #include "runtime/io/HostTensor.h"
 #include "tools/common/Report.h"
 #include "tools/common/Table.h"
@@ -65,35 +66,39 @@ static std::string weightTable(const std::vector<PlannedWeight> &weights,
   return text + "\n" + (table.empty() ? "" : table.text());
 }
 
-static std::string collectiveTable(const Artifact &artifact,
-                                   const CompileResult *compiled) {
-  Table table({{"where"}, {"what"}, {"bytes", true}, {"why", false, true}});
-  int64_t sites = 0, bytes = 0;
-  auto add = [&](const std::string &node, const std::string &what,
-                 int64_t count, int64_t siteBytes, const std::string &reason) {
-    ++sites;
-    bytes += siteBytes;
-    table.add({node.empty() ? "-" : node,
-               count > 1 ? std::to_string(count) + " times " + what : what,
-               bytesText(siteBytes), reason});
-  };
-  // The plan is of the forward pass; the program has those of all phases.
+int64_t mtp::predictedWireBytes(const Artifact &artifact,
+                                const CollectiveSite &site) {
+  int64_t members = 1;
+  for (int axis : site.axes)
+    members *= artifact.axes.axes[size_t(axis)].size;
+  return wireBytesOf(site.kind, site.predictedBytes, members);
+}
+
+static std::string collectiveTable(const Artifact &artifact) {
+  Table table({{"where"},
+               {"what"},
+               {"payload", true},
+               {"sent", true},
+               {"why", false, true}});
+  int64_t sites = 0, sent = 0;
   bool trains = artifact.plan.is_object() && artifact.plan.contains("training");
-  if (compiled && !compiled->collectives.empty() && !trains)
-    for (const PlannedCollective &c : compiled->collectives)
-      add(c.node, c.kind + " on " + c.axis + " (" + c.op + ")", c.count,
-          c.bytes, c.reason);
-  else
-    for (const CollectiveSite &site : artifact.collectiveSites)
-      if (site.partOf < 0)
-        add(site.node,
-            std::string(name(site.kind)) + " on " + site.axisName + " (" +
-                site.op + ")" + (trains ? ", " + site.phase : ""),
-            site.predictedCount, site.predictedBytes, site.reason);
+  for (const CollectiveSite &site : artifact.collectiveSites) {
+    if (site.partOf >= 0)
+      continue;
+    ++sites;
+    int64_t wire = predictedWireBytes(artifact, site);
+    sent += wire;
+    int64_t count = site.predictedCount;
+    table.add({site.node.empty() ? "-" : site.node,
+               (count > 1 ? std::to_string(count) + " times " : "") +
+                   name(site.kind) + " on " + site.axisName + " (" + site.op +
+                   ")" + (trains ? ", " + site.phase : ""),
+               bytesText(site.predictedBytes), bytesText(wire), site.reason});
+  }
   if (!sites)
     return "Collectives: none\n";
   return "Collectives: " + std::to_string(sites) + " a step, " +
-         bytesText(bytes) + " from each rank\n" + table.text();
+         bytesText(sent) + " sent by each rank\n" + table.text();
 }
 
 /// The weights in the order in which the model lists its initializers.
@@ -127,5 +132,5 @@ std::string mtp::planTable(const Artifact &artifact,
          (memory.empty() ? "" : "M" + memory.substr(1) + "\n") +
          weightTable(planned ? inModelOrder(*compiled) : weightsOf(artifact),
                      artifact.axes.ranks()) +
-         collectiveTable(artifact, compiled);
+         collectiveTable(artifact);
 }

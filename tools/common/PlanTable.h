@@ -10,6 +10,10 @@
 
 namespace mtp {
 
+/// What a rank must send in a step for this collective.
+int64_t predictedWireBytes(const Artifact &artifact,
+                           const CollectiveSite &site);
+
 /// Two tables: each weight and how it is split, each collective with place,
 /// bytes and reason; identical layers in one row. `compiled` is null for a
 /// program that was loaded from an artifact.

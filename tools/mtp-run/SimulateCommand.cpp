@@ -142,13 +142,21 @@ static void printSizes(const plan::TrainingJob &job) {
          long(job.vocabulary), long(job.sequence));
 }
 
+/// "145.6e9", "83.2e6", "72704".
+static std::string countText(double count) {
+  if (count < 1e6)
+    return std::to_string(int64_t(count));
+  return count < 1e9 ? numberText(count * 1e-6, 4) + "e6"
+                     : numberText(count * 1e-9, 4) + "e9";
+}
+
 static void print(const plan::Simulation &s, const plan::TrainingJob &job,
                   const plan::Cluster &cluster, const std::string &mesh) {
   auto percent = [](double share) { return numberText(100 * share) + " %"; };
   printf("Cluster: %s\n", cluster.name.c_str());
   printf("Model: %s parameters, mesh %s, %ld ranks, %ld micro-batches of %ld "
          "sequences\n",
-         (numberText(job.parameters() * 1e-9, 4) + "e9").c_str(), mesh.c_str(),
+         countText(job.parameters()).c_str(), mesh.c_str(),
          long(job.ranks()), long(job.microBatches()), long(job.microBatch));
   printf("Step: %s, %s of a rank's peak (%s with what is computed again), "
          "scaling efficiency %s\n",

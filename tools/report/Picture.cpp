@@ -75,7 +75,7 @@ Label labelOf(const Scene &scene, const Box &box) {
         c.op + " on " + c.axis +
         (c.kind.empty() ? ": no bytes are moved"
                         : ": " + c.kind + " of " + bytesText(c.bytes) +
-                              " from each rank, " + microsText(c.timeUs)) +
+                              " on each rank, " + microsText(c.timeUs)) +
         "; conjugate: " + c.conjugate +
         (c.reason.empty() ? "" : "\nwhy: " + c.reason);
   } else {

@@ -4,6 +4,7 @@
 
 #include "runtime/artifact/Footprint.h"
 #include "runtime/io/Npz.h"
+#include "tools/common/PlanTable.h"
 #include "tools/common/Text.h"
 #include "tools/report/Difference.h"
 #include "tools/report/ExplainFile.h"
@@ -65,12 +66,13 @@ std::string facts(const Artifact &artifact, const json &plan) {
   text += fact(bytesText(footprint.total), "memory of a rank");
   text += fact(bytesText(footprint.parameters), "weights of a rank");
   int64_t bytes = 0, collectives = 0;
-  for (const CollectiveSite &site : artifact.collectiveSites) {
-    bytes += site.predictedBytes;
-    collectives += site.partOf < 0;
-  }
+  for (const CollectiveSite &site : artifact.collectiveSites)
+    if (site.partOf < 0) {
+      bytes += predictedWireBytes(artifact, site);
+      ++collectives;
+    }
   text += fact(std::to_string(collectives), "collectives of the program");
-  text += fact(bytesText(bytes), "moved by a rank in a step");
+  text += fact(bytesText(bytes), "sent by a rank in a step");
   text += "</div>\n";
   if (plan.contains("costs"))
     text += "<p class=\"soft\">Costs: " +
@@ -93,7 +95,7 @@ std::string legend(const std::vector<Scene> &scenes, const Artifact &artifact) {
               "\"></span>" + escaped(stateMeaning(state)) + "</span>";
   text += "<span class=\"key\"><span class=\"swatch\" "
           "style=\"background:#fff3e8;border:1.5px solid "
-          "#d55e00\"></span>a collective: bytes from each rank, "
+          "#d55e00\"></span>a collective: payload of a rank, "
           "time</span></div>\n";
   std::string axes;
   for (const Mesh::Axis &axis : artifact.axes.axes)

@@ -3,6 +3,7 @@
 #include "tools/report/Tables.h"
 
 #include "runtime/comm/Communicator.h"
+#include "tools/common/PlanTable.h"
 #include "tools/common/Report.h"
 #include "tools/common/Table.h"
 #include "tools/common/Text.h"
@@ -98,7 +99,7 @@ std::string tableOf(const std::string &head, const std::string &rows) {
 
 struct Row {
   std::string phase, op, kind, axis, value, conjugate, reason, runnerUp;
-  int64_t bytes = 0;
+  int64_t bytes = 0, wireBytes = 0;  ///< payload, and what a rank sends of it
   double timeUs = -1, regretUs = -1; ///< negative: not known
   bool regretIsBound = false;
 };
@@ -131,6 +132,7 @@ std::vector<Row> rowsOfGraph(const json &explain) {
               c.value("reason", ""),
               "",
               c.at("bytes"),
+              c.at("wire_bytes"),
               c.at("time_us"),
               -1};
       auto it = known.find({row.phase, row.op, row.axis, row.value});
@@ -153,8 +155,8 @@ std::vector<Row> rowsOfArtifact(const Artifact &artifact) {
   for (const CollectiveSite &site : artifact.collectiveSites)
     if (site.partOf < 0)
       rows.push_back({site.phase, site.op, name(site.kind), site.axisName,
-                      site.node, "", site.reason, "", site.predictedBytes, -1,
-                      -1});
+                      site.node, "", site.reason, "", site.predictedBytes,
+                      predictedWireBytes(artifact, site), -1, -1});
   return rows;
 }
 
@@ -303,23 +305,26 @@ std::string collectiveSection(const Artifact &artifact, const json &explain) {
   double time = 0;
   FoldedRows table;
   for (const Row &row : rows) {
-    bytes += row.bytes;
+    bytes += row.wireBytes;
     time += std::max(row.timeUs, 0.0);
     std::string what =
         row.op == row.kind ? row.op : row.op + " (" + row.kind + ")";
     table.add(row.value, {row.reason, regretText(row)},
-              {row.phase, what, row.axis, std::to_string(row.bytes)},
+              {row.phase, what, row.axis, std::to_string(row.bytes),
+               std::to_string(row.wireBytes)},
               shortCell(row.phase) + shortCell(what) + shortCell(row.axis) +
                   numberCell(bytesText(row.bytes)) +
+                  numberCell(bytesText(row.wireBytes)) +
                   numberCell(row.timeUs < 0 ? "" : microsText(row.timeUs)) +
                   cell(row.reason) + cell(regretText(row)) +
                   shortCell(row.conjugate));
   }
   return "<p>" + std::to_string(rows.size()) + " a step, " + bytesText(bytes) +
-         " from each rank" +
+         " sent by each rank" +
          (time > 0 ? ", " + microsText(time) + " predicted" : "") + ".</p>" +
          tableOf("<th>value</th><th>phase</th><th>what</th><th>axis</th><th "
-                 "class=\"n\">bytes</th><th class=\"n\">time</th><th>why</th>"
+                 "class=\"n\">payload</th><th class=\"n\">sent</th><th "
+                 "class=\"n\">time</th><th>why</th>"
                  "<th>without it, the best plan is</th><th>conjugate</th>",
                  table.html());
 }

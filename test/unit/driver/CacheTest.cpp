@@ -25,9 +25,6 @@ protected:
     write(request.model, "weights");
     result.weights.push_back(
         {"w", "tp = S(1)", "column parallel", {8, 4}, 128, 64});
-    result.collectives.push_back({"reduce_from", "all_reduce", "tp", "f32",
-                                  "forward", "mm", "sum", "mm", 1, 64, 64, 2.5,
-                                  "", 0});
     result.parameters = {{{"name", "w"}}};
     result.explain = "because";
     result.artifact.mesh = "tp=1";
@@ -66,7 +63,6 @@ TEST_F(CacheTest, GivesBackWhatWasStored) {
       << testing::PrintToString(warnings);
   EXPECT_TRUE(loaded.cacheHit);
   EXPECT_EQ(loaded.weights[0].how, "column parallel");
-  EXPECT_EQ(loaded.collectives[0].timeUs, 2.5);
   EXPECT_EQ(loaded.parameters, result.parameters);
   EXPECT_EQ(loaded.explain, "because");
   EXPECT_EQ(loaded.artifact.serialize(), result.artifact.serialize());
