@@ -80,6 +80,7 @@ done
 step onnx-damaged whole onnx-damaged "$python" test/onnx/fuzz.py build/bin/mtp-run test/models --rounds 100
 step models "$python" test/models/run_models.py --jobs "$jobs" --junit "$results/models.xml" \
   --cache-dir build/test-cache
+step shuffled "$python" test/models/shuffled_models.py --jobs "$jobs" --junit "$results/shuffled.xml"
 step training "$python" test/training/run_training.py --jobs "$jobs" --junit "$results/training.xml" \
   --cache-dir build/test-cache
 step cuda "$python" test/cuda/check_models.py --junit "$results/cuda.xml"
