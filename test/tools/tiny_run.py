@@ -74,7 +74,7 @@ class TinyRun(unittest.TestCase):
                               "--explain-json", "e.json")
         self.assertIn("the all-reduce sums the parts", done.stdout)
         self.assertRegex(done.stdout, r"w +\[8, 3\] +48 B +tp = S\(0\)")
-        self.assertRegex(done.stdout, r"product +all_reduce on tp \(reduce_from\) +24 B +the contraction is split")
+        self.assertRegex(done.stdout, r"product +all_reduce on tp \(reduce_from\) +24 B +24 B +the contraction is split")
         self.assertIn("warning: this is the compiler of the tests", done.stderr)
         self.assertEqual(json.loads((self.folder / "e.json").read_text()), {"collectives": 1})
         report = json.loads((self.folder / "r.json").read_text())
