@@ -110,6 +110,17 @@ static std::optional<Layout> parseWhole(StringRef text, Value value,
   return std::nullopt;
 }
 
+/// One strategy for an op, wherever it is asked for.
+static LogicalResult fixStrategy(Pins &pins, Operation *op, Strategy strategy,
+                                 StringRef source) {
+  auto [known, isNew] = pins.ops.try_emplace(op, strategy);
+  if (isNew || (known->second.operands == strategy.operands &&
+                known->second.results == strategy.results))
+    return success();
+  return op->emitError() << source << ": '" << valueName(op->getResult(0))
+                         << "' is pinned to another strategy already";
+}
+
 namespace {
 /// --pin: values by name, with a layout or a strategy.
 class NamedPins {
@@ -223,12 +234,7 @@ private:
       return op->emitError()
              << pin.source << ": '" << pin.text
              << "' is not a case of the sharding rule of " << op->getName();
-    auto [known, isNew] = pins.ops.insert({op, *strategy});
-    if (!isNew && (known->second.operands != strategy->operands ||
-                   known->second.results != strategy->results))
-      return op->emitError() << pin.source << ": '" << names[op->getResult(0)]
-                             << "' is pinned to another strategy already";
-    return success();
+    return fixStrategy(pins, op, std::move(*strategy), pin.source);
   }
 
   func::FuncOp function;
@@ -344,9 +350,9 @@ private:
     if (!strategy)
       return op.emitError()
              << kPlan << ": the layouts of '" << name
-             << "' are not a case of the sharding rule of " << op.getName();
-    pins.ops.insert({&op, std::move(*strategy)});
-    return success();
+             << "' are not a case of the sharding rule of " << op.getName()
+             << ": " << strategyText(operands, results, mesh);
+    return fixStrategy(pins, &op, std::move(*strategy), kPlan);
   }
 
   func::FuncOp function;

@@ -211,7 +211,9 @@ private:
         !strategyOf(&op, *rule, planned.operands, planned.results, plan.mesh))
       return emitError(op.getLoc())
              << "plan: the layouts of '" << planned.name
-             << "' are not a case of the sharding rule of " << planned.kind;
+             << "' are not a case of the sharding rule of " << planned.kind
+             << ": "
+             << strategyText(planned.operands, planned.results, plan.mesh);
     if (!constant && rule->anyState &&
         llvm::any_of(planned.results[0].states, [](AxisState s) {
           return isPartial(s.kind) || s.kind == Kind::R;

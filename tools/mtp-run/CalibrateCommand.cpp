@@ -34,12 +34,17 @@ static void print(const plan::Calibration &c, const std::string &path) {
          {int64_t(64) << 10, int64_t(1) << 20, int64_t(16) << 20})
       for (const auto &[size, time] : m.points)
         if (size == bytes)
-          row.push_back(numberText(double(time) * 1e-6) + " us");
+          row.push_back(time < 1'000'000'000
+                            ? numberText(double(time) * 1e-6) + " us"
+                            : timeText(double(time) * 1e-9));
     row.resize(5);
     table.add(row);
   }
   printf("%s", table.text().c_str());
-  printf("Written to %s\n", path.c_str());
+  printf("Written to %s; %s\n", path.c_str(),
+         path == userCalibrationPath()
+             ? "plans on this machine are made with it from now on"
+             : "plans are made with what --calibrate without a file writes");
 }
 
 bool mtp::calibrateCommand(const Options &options, Report &report,

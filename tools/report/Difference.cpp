@@ -102,7 +102,7 @@ std::string collectiveDifference(const json &before, const json &now) {
   collect(now.at("collectives"), mine);
   collect(before.at("collectives"), old);
   Table table(
-      {{"value"}, {"collective"}, {"bytes", true}, {"time", true}, {""}});
+      {{"value"}, {"collective"}, {"payload", true}, {"time", true}, {""}});
   size_t came = 0, went = 0, changed = 0;
   auto add = [&](const Key &key, const json &c, const std::string &what) {
     table.add({c.at("value"), nameIn(key), bytesText(c.at("bytes")),
@@ -126,7 +126,7 @@ std::string collectiveDifference(const json &before, const json &now) {
     return "Collectives: the same\n";
   return "Collectives: " + std::to_string(came) + " came, " +
          std::to_string(went) + " went, " + std::to_string(changed) +
-         " with other bytes\n" + table.text();
+         " with another payload\n" + table.text();
 }
 
 std::string signedText(double value, std::string text) {
