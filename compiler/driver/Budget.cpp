@@ -21,7 +21,7 @@ static constexpr size_t kNamedTensors = 5;
 /// More bytes than any model has.
 static constexpr int64_t kUnlimited = int64_t(1) << 59;
 /// Layouts that are tried for a stage of ZeRO, between two limits.
-static constexpr int kLayoutSteps = 6;
+static constexpr int kLayoutSteps = 8;
 /// Points between the least and the most, of layouts or of segments, that are
 /// tried where the least doesn't fit.
 static constexpr int kProbes = 3;
@@ -96,7 +96,8 @@ static std::string layoutsText(const plan::PlanOptions &options) {
 LogicalResult
 BudgetSearch::addLayouts(ArrayRef<std::pair<std::string, int64_t>> axes,
                          const plan::PlanOptions &options) {
-  auto first = plan::choosePlan(module, axes, options);
+  plans = std::make_unique<plan::BudgetPlans>(module, axes, options);
+  auto first = plans->choose(options);
   if (failed(first))
     return failure();
   add({std::move(*first), options, layoutsText(options), true});
@@ -104,24 +105,29 @@ BudgetSearch::addLayouts(ArrayRef<std::pair<std::string, int64_t>> axes,
   freeOptions = options;
   if (options.sequenceParallel)
     return success();
-  plan::PlanOptions other = options;
+  return success();
+}
+
+void BudgetSearch::addSmallerLayouts() {
+  if (!axes || freeOptions->sequenceParallel)
+    return;
+  plan::PlanOptions other = *freeOptions;
   auto addOther = [&] {
     Quiet quiet(module.getContext());
-    auto plan = plan::choosePlan(module, axes, other);
+    auto plan = plans->choose(other);
     if (succeeded(plan))
       add({std::move(*plan), other, layoutsText(other), true});
   };
-  if (options.objective == plan::Objective::Time) {
+  if (other.objective == plan::Objective::Time) {
     other.objective = plan::Objective::Parallel;
     addOther();
   }
-  bool splits = llvm::any_of(axes, [](const auto &axis) {
+  bool splits = llvm::any_of(*axes, [](const auto &axis) {
     return axis.first != kDataAxis && axis.second > 1;
   });
   other.sequenceParallel = true;
   if (splits)
     addOther();
-  return success();
 }
 
 std::optional<BudgetSearch::Pair> BudgetSearch::makePair(size_t layouts,
@@ -307,23 +313,25 @@ void BudgetSearch::search(std::vector<Pair> &pairs) {
 
 bool BudgetSearch::run() {
   std::vector<Pair> pairs;
-  size_t given = choices.size();
-  for (size_t layouts = 0; layouts < given; ++layouts)
-    for (int zero : stages()) {
-      auto pair = makePair(layouts, zero);
-      if (!pair)
-        continue;
-      pairs.push_back(std::move(*pair));
-      // The layouts of the objective, if they fit. (Training chooses more.)
-      if (layouts > 0 || request.train)
-        continue;
-      searchPair(pairs.back());
-      if (found)
-        return true;
-    }
-  llvm::stable_sort(pairs, [](const Pair &a, const Pair &b) {
-    return a.leastTime < b.leastTime;
-  });
+  auto addPairs = [&](size_t first) {
+    for (size_t layouts = first, end = choices.size(); layouts < end; ++layouts)
+      for (int zero : stages())
+        if (auto pair = makePair(layouts, zero))
+          pairs.push_back(std::move(*pair));
+    llvm::stable_sort(pairs, [](const Pair &a, const Pair &b) {
+      return a.leastTime < b.leastTime;
+    });
+  };
+  addPairs(0);
+  // The layouts of the objective, if they fit. (Training chooses more.)
+  if (!request.train && !pairs.empty()) {
+    searchPair(pairs.front());
+    if (found)
+      return true;
+  }
+  const size_t given = choices.size();
+  addSmallerLayouts();
+  addPairs(given);
   search(pairs);
   for (int round = 0; !found && round < kLeastRounds; ++round) {
     int64_t fewest = fewestBytes();
@@ -406,8 +414,6 @@ std::optional<BudgetSearch::Planned> BudgetSearch::layoutsWithin(int64_t bytes,
   auto known = planned.find({zero, bytes});
   if (known != planned.end())
     return known->second;
-  if (!plans)
-    plans = std::make_unique<plan::BudgetPlans>(module, *axes, *freeOptions);
   Quiet quiet(module.getContext());
   int64_t most = bytes;
   auto plan = plans->within(budgetOf(most, zero), zero);
@@ -434,17 +440,15 @@ std::optional<BudgetSearch::Planned> BudgetSearch::layoutsWithin(int64_t bytes,
 }
 
 FailureOr<plan::Plan> BudgetSearch::explained() const {
+  if (layouts().limit)
+    return plans->explain(layouts().plan,
+                          budgetOf(layouts().limit, result().zero),
+                          result().zero);
+  if (!layouts().again)
+    return layouts().plan;
   plan::PlanOptions options = layouts().options;
   options.explain = true;
-  if (layouts().limit) {
-    plan::PlanBudget budget = budgetOf(layouts().limit, result().zero);
-    options.budget = &budget;
-    options.prefer = &layouts().plan;
-    return plan::choosePlan(module, *axes, options);
-  }
-  if (layouts().again)
-    return plan::choosePlan(module, layouts().plan.axes, options);
-  return layouts().plan;
+  return plans->choose(options);
 }
 
 /// Plans within `bytes` of the planner's model, and makes the program unless

@@ -61,8 +61,8 @@ public:
   BudgetSearch(mlir::ModuleOp module, const CompileRequest &request);
 
   void add(BudgetLayouts layouts) { choices.push_back(std::move(layouts)); }
-  /// Adds the plan of `options`, and those that need less memory. Fails with a
-  /// diagnostic if the first doesn't exist.
+  /// Adds the plan of `options`; run() may add others that need less memory.
+  /// Fails with a diagnostic if it doesn't exist.
   mlir::LogicalResult
   addLayouts(llvm::ArrayRef<std::pair<std::string, int64_t>> axes,
              const plan::PlanOptions &options);
@@ -101,6 +101,7 @@ private:
   int64_t microBatches() const {
     return request.train ? request.train->accumulate : 1;
   }
+  void addSmallerLayouts();
   std::vector<int> stages() const;
   std::optional<Pair> makePair(size_t layouts, int zero);
   void searchLayouts(int zero);

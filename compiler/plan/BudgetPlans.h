@@ -8,9 +8,9 @@
 
 namespace mtp::plan {
 
-/// As choosePlan with PlanOptions::budget, for many budgets: spaces, tables and
-/// bytes are made once, and what is found and proven for one budget is known
-/// for the next.
+/// As choosePlan, for many budgets: conversions, spaces, tables and bytes are
+/// made once, and what is found and proven for one budget is known for the
+/// next.
 class BudgetPlans {
 public:
   /// `module` outlives this and stays as it is.
@@ -19,10 +19,15 @@ public:
               const PlanOptions &options);
   ~BudgetPlans();
 
+  /// The plan of other options without a budget, with the same pins.
+  mlir::FailureOr<Plan> choose(const PlanOptions &options);
   /// The cheapest plan within the budget, or that of the fewest bytes. Budgets
   /// of one `kind` differ in PlanBudget::bytes alone. Errors are diagnostics.
   /// The plan is a draft: collectives and weights are not listed.
   mlir::FailureOr<Plan> within(const PlanBudget &budget, int kind);
+  /// Such a plan with the reasons for it.
+  mlir::FailureOr<Plan> explain(const Plan &plan, const PlanBudget &budget,
+                                int kind);
   /// Lists them in such a plan.
   mlir::LogicalResult complete(Plan &plan);
   /// What all searches took, in sums of costs; no time.

@@ -117,6 +117,7 @@ struct BudgetRegret::Bounds {
   std::optional<Messages> smallest, least; ///< of bytes; of charged costs
   std::vector<std::vector<Time>> dual;     ///< min-marginals of `least`
   std::vector<int> bucketOf;               ///< by variable
+  std::optional<LabelMarginals> lists;     ///< once they are needed
 };
 
 BudgetRegret::BudgetRegret(Problem problem, MemoryModel memory, int64_t budget,
@@ -228,8 +229,10 @@ bool BudgetRegret::take(const std::vector<const Question *> &questions,
         reach = std::max(reach, add(bounds->dual[bucket][x], window));
     }
   }
-  LabelMarginals lists(*bounds->folded, *bounds->least, multiplier,
-                       *bounds->smallest, limit, bounds->floorTransient);
+  if (!bounds->lists)
+    bounds->lists.emplace(*bounds->folded, *bounds->least, multiplier,
+                          *bounds->smallest, limit, bounds->floorTransient);
+  LabelMarginals &lists = *bounds->lists;
   ++count;
   // If that is too much, there is work left for fewer questions.
   bool complete = lists.run(window, reach, (options.workLimit - spent) / 2);

@@ -28,11 +28,12 @@ public:
         mesh(refineMesh(function, roles, axes)),
         conversions(mesh, machineOf(mesh)) {}
 
-  /// What is asked for from here on, as a draft; see BudgetPlans.
-  void setBudget(const PlanBudget &budget, int kind) {
-    options.budget = &budget;
+  /// What is asked for from here on, with the same pins; see BudgetPlans.
+  void ask(const PlanOptions &asked, int kind, bool asDraft) {
+    options = asked;
     budgetKind = kind;
-    isDraft = true;
+    isDraft = asDraft;
+    spaceBound = 0;
   }
   LogicalResult complete(Plan &plan) {
     if (failed(describe(function, plan, conversions)))
@@ -272,11 +273,13 @@ public:
   }
   bool isPinned() const { return !pins.empty(); }
 
-  /// What the best plan costs that splits every weight. Pins are gone then.
+  /// What the best plan costs that splits every weight, whatever the pins.
   FailureOr<Time> parallelCost() {
-    pins = Pins();
-    options = PlanOptions();
+    Pins given = std::exchange(pins, Pins());
+    PlanOptions asked = std::exchange(options, PlanOptions());
     auto plan = run(Freedom::Roles, /*mustFind=*/true);
+    pins = std::move(given);
+    options = std::move(asked);
     if (failed(plan))
       return failure();
     return (*plan)->cost;
@@ -500,19 +503,27 @@ public:
            const PlanOptions &options)
       : module(module), axes(axes.begin(), axes.end()), options(options) {}
 
-  FailureOr<Plan> within(const PlanBudget &budget, int kind) {
-    options.budget = &budget;
+  FailureOr<Plan> choose(const PlanOptions &asked, int kind, bool asDraft) {
     if (!planner) {
       func::FuncOp function = mainFunction(module);
       if (!function)
         return failure();
-      auto made = std::make_unique<Planner>(function, axes, options);
+      auto made = std::make_unique<Planner>(function, axes, asked);
       if (failed(made->findPins(axes)))
         return failure();
       planner = std::move(made);
     }
-    planner->setBudget(budget, kind);
-    return choosePlan(*planner, axes, options);
+    planner->ask(asked, kind, asDraft);
+    return choosePlan(*planner, axes, asked);
+  }
+
+  FailureOr<Plan> within(const PlanBudget &budget, int kind,
+                         const Plan *explained) {
+    PlanOptions asked = options;
+    asked.budget = &budget;
+    asked.prefer = explained;
+    asked.explain = explained;
+    return choose(asked, kind, /*asDraft=*/!explained);
   }
 
   LogicalResult complete(Plan &plan) { return planner->complete(plan); }
@@ -530,8 +541,15 @@ BudgetPlans::BudgetPlans(ModuleOp module,
                          const PlanOptions &options)
     : planners(std::make_unique<Planners>(module, axes, options)) {}
 BudgetPlans::~BudgetPlans() = default;
+FailureOr<Plan> BudgetPlans::choose(const PlanOptions &options) {
+  return planners->choose(options, 0, /*asDraft=*/false);
+}
 FailureOr<Plan> BudgetPlans::within(const PlanBudget &budget, int kind) {
-  return planners->within(budget, kind);
+  return planners->within(budget, kind, nullptr);
+}
+FailureOr<Plan> BudgetPlans::explain(const Plan &plan, const PlanBudget &budget,
+                                     int kind) {
+  return planners->within(budget, kind, &plan);
 }
 LogicalResult BudgetPlans::complete(Plan &plan) {
   return planners->complete(plan);

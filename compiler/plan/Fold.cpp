@@ -248,15 +248,19 @@ void Messages::forEachRow(int index, const Visit &visit) const {
           offsets[d + 1][f] = offsets[d][f] + x * (*factors[f].strides)[d];
       const Time *above = rows[d].data();
       Time *row = rows[d + 1].data();
-      Time least = kIllegal;
-      std::copy(above, above + strategies, row);
+      // One pass for each factor: this takes most of the time.
+      Time least = ready[d].empty() ? 0 : kIllegal;
+      if (ready[d].empty())
+        std::copy(above, above + strategies, row);
       for (size_t f : ready[d]) {
         const Time *entries = factors[f].entries + offsets[d + 1][f];
-        for (size_t s = 0; s < strategies; ++s)
-          row[s] = add(row[s], entries[s]);
+        least = kIllegal;
+        for (size_t s = 0; s < strategies; ++s) {
+          row[s] = add(above[s], entries[s]);
+          least = std::min(least, row[s]);
+        }
+        above = row;
       }
-      for (size_t s = 0; s < strategies; ++s)
-        least = std::min(least, row[s]);
       if (least < kIllegal)
         self(self, d + 1, position + x * below[d + 1]);
     }

@@ -13,17 +13,17 @@ LabelMarginals::LabelMarginals(const FoldedProblem &problem,
       slack(Time(problem.unaryOf.size() + problem.pairOf.size())) {}
 
 /// The one label of the bucket's own tables.
-LabelMarginals::List LabelMarginals::ownList(const Shape::Place &place) const {
+LabelMarginals::Item LabelMarginals::ownItem(const Shape::Place &place) const {
   Label label = place.own;
   // No assignment has fewer transient bytes: fewer labels are incomparable.
   label.transient = std::max(label.transient, floorTransient);
-  return {{chargeOf(label), label}};
+  return {chargeOf(label), label};
 }
 
-LabelMarginals::Range LabelMarginals::keep(const List &list) {
-  Range range{uint32_t(items.size()), uint32_t(list.size())};
+LabelMarginals::Range LabelMarginals::keep(View list) {
+  Range range{uint32_t(items.size()), uint32_t(list.count)};
   items.insert(items.end(), list.begin(), list.end());
-  labels += int64_t(list.size());
+  labels += int64_t(list.count);
   return range;
 }
 
@@ -36,8 +36,8 @@ void LabelMarginals::keepBest(List &list) {
   std::sort(list.begin(), list.end());
 }
 
-LabelMarginals::List LabelMarginals::sum(View a, View b, const Room &room) {
-  List result;
+void LabelMarginals::sum(View a, View b, const Room &room, List &result) {
+  result.clear();
   bool isChanged = false; // transient bytes of a label that one was added to
   for (const Item &x : a)
     for (const Item &y : b) {
@@ -55,18 +55,16 @@ LabelMarginals::List LabelMarginals::sum(View a, View b, const Room &room) {
     keepBest(result);
   else if (!std::is_sorted(result.begin(), result.end()))
     std::sort(result.begin(), result.end()); // charges are rounded
-  return result;
 }
 
-/// Labels of the bucket's subtree at a place that cost at most `room` more
-/// than the least.
-LabelMarginals::List LabelMarginals::subtree(int bucket, size_t index,
-                                             Time room) {
+/// Makes `current` the labels of the bucket's subtree at a place that cost at
+/// most `room` more than the least.
+void LabelMarginals::combine(int bucket, size_t index, Time room) {
   const Shape &shape = shapes->of(bucket);
   const Shape::Place &place = shape.places[index];
   const std::vector<int> &children = charged.childrenOf(bucket);
   const size_t *positions = shape.positionsOf(index);
-  List current = ownList(place);
+  current.assign(1, ownItem(place));
   Room most{current[0].charge + room + slack,
             smallest.down(bucket, place.position)};
   for (size_t c = 0; c < children.size(); ++c)
@@ -74,9 +72,9 @@ LabelMarginals::List LabelMarginals::subtree(int bucket, size_t index,
   for (size_t c = 0; c < children.size() && !current.empty(); ++c) {
     most.charge += charged.up(children[c], positions[c]);
     most.bytes -= smallest.up(children[c], positions[c]);
-    current = sum(viewOf(current), upOf(children[c], positions[c]), most);
+    sum(viewOf(current), upOf(children[c], positions[c]), most, next);
+    std::swap(current, next);
   }
-  return current;
 }
 
 void LabelMarginals::fillUp(int bucket) {
@@ -84,21 +82,21 @@ void LabelMarginals::fillUp(int bucket) {
   for (size_t i = 0; i < places.size();) {
     const size_t position = places[i].position;
     const Time here = costOf(bucket, position);
-    List all;
+    merged.clear();
     int lists = 0;
     for (; i < places.size() && places[i].position == position; ++i) {
       Time room = windowOf(here) - (costOf(places[i]) - here);
       if (room < 0)
         continue;
-      List mine = subtree(bucket, i, room);
-      all.insert(all.end(), mine.begin(), mine.end());
+      combine(bucket, i, room);
+      merged.insert(merged.end(), current.begin(), current.end());
       ++lists;
       if (!isWithin())
         return;
     }
     if (lists > 1)
-      keepBest(all);
-    up[firstOf[bucket] + position] = keep(all);
+      keepBest(merged);
+    up[firstOf[bucket] + position] = keep(viewOf(merged));
   }
 }
 
@@ -118,43 +116,49 @@ void LabelMarginals::addDown(int bucket, size_t index) {
   room += slack;
   // Before each child: own, D and the children before it; behind it: the
   // others.
-  List own = ownList(place);
-  int64_t bytes = own[0].label.additive + smallest.down(bucket, place.position);
+  const Item own = ownItem(place);
+  int64_t bytes = own.label.additive + smallest.down(bucket, place.position);
   for (size_t c = 0; c < children.size(); ++c)
     bytes += smallest.up(children[c], positions[c]);
   // Bytes of the other parts, for parts of so many.
   auto beside = [&](int64_t mine) { return bytes - mine; };
-  Time least = own[0].charge + charged.down(bucket, place.position);
-  int64_t inside =
-      own[0].label.additive + smallest.down(bucket, place.position);
-  std::vector<List> before{sum(viewOf(own), downOf(bucket, place.position),
-                               {least + room, beside(inside)})};
-  std::vector<Time> leastBefore{least};
-  std::vector<int64_t> insideBefore{inside};
-  for (size_t c = 0; c + 1 < children.size(); ++c) {
+  Time least = own.charge + charged.down(bucket, place.position);
+  int64_t inside = own.label.additive + smallest.down(bucket, place.position);
+  if (before.size() < children.size())
+    before.resize(children.size());
+  sum({&own, 1}, downOf(bucket, place.position), {least + room, beside(inside)},
+      before[0].labels);
+  for (size_t c = 0; c < children.size(); ++c) {
+    before[c].charge = least;
+    before[c].bytes = inside;
     least += charged.up(children[c], positions[c]);
     inside += smallest.up(children[c], positions[c]);
-    before.push_back(sum(viewOf(before.back()), upOf(children[c], positions[c]),
-                         {least + room, beside(inside)}));
-    leastBefore.push_back(least);
-    insideBefore.push_back(inside);
+    if (c + 1 < children.size())
+      sum(viewOf(before[c].labels), upOf(children[c], positions[c]),
+          {least + room, beside(inside)}, before[c + 1].labels);
   }
-  List behind{{0, {}}};
+  behind.assign(1, {});
   least = inside = 0;
   for (size_t c = children.size(); c-- > 0;) {
-    Room both{leastBefore[c] + least + room, beside(insideBefore[c] + inside)};
+    sum(viewOf(before[c].labels), viewOf(behind),
+        {before[c].charge + least + room, beside(before[c].bytes + inside)},
+        next);
     parts.push_back({firstOf[children[c]] + positions[c],
-                     sum(viewOf(before[c]), viewOf(behind), both)});
+                     {uint32_t(partItems.size()), uint32_t(next.size())}});
+    partItems.insert(partItems.end(), next.begin(), next.end());
     least += charged.up(children[c], positions[c]);
     inside += smallest.up(children[c], positions[c]);
-    if (c > 0)
-      behind = sum(viewOf(behind), upOf(children[c], positions[c]),
-                   {least + room, beside(inside)});
+    if (c == 0)
+      break;
+    sum(viewOf(behind), upOf(children[c], positions[c]),
+        {least + room, beside(inside)}, next);
+    std::swap(behind, next);
   }
 }
 
 void LabelMarginals::fillDown(int bucket) {
   parts.clear();
+  partItems.clear();
   for (size_t i = 0; i < shapes->of(bucket).places.size(); ++i) {
     addDown(bucket, i);
     if (!isWithin())
@@ -164,15 +168,15 @@ void LabelMarginals::fillDown(int bucket) {
       parts.begin(), parts.end(),
       [](const auto &a, const auto &b) { return a.first < b.first; });
   for (size_t i = 0; i < parts.size();) {
-    auto &[position, list] = parts[i];
-    bool isOne = true;
-    for (++i; i < parts.size() && parts[i].first == position; ++i) {
-      isOne = false;
-      list.insert(list.end(), parts[i].second.begin(), parts[i].second.end());
+    const size_t position = parts[i].first, first = i;
+    merged.clear();
+    for (; i < parts.size() && parts[i].first == position; ++i) {
+      const Item *part = partItems.data() + parts[i].second.first;
+      merged.insert(merged.end(), part, part + parts[i].second.count);
     }
-    if (!isOne)
-      keepBest(list);
-    down[position] = keep(list);
+    if (i > first + 1)
+      keepBest(merged);
+    down[position] = keep(viewOf(merged));
   }
 }
 
@@ -181,7 +185,12 @@ bool LabelMarginals::run(Time newWindow, Time newReach, int64_t most) {
   reach = newReach;
   mostWork = most;
   labels = sums = 0;
-  shapes.emplace(problem, charged, reach - charged.optimum());
+  // Places beyond the reach have no room: a larger reach may follow.
+  constexpr Time ahead = 2;
+  if (Time most = reach - charged.optimum(); !shapes || most > widest) {
+    widest = most < kIllegal / ahead ? most * ahead : kIllegal;
+    shapes.emplace(problem, charged, widest);
+  }
   size_t total = 0;
   firstOf.clear();
   for (int bucket = 0; bucket <= problem.root(); ++bucket) {
@@ -193,7 +202,8 @@ bool LabelMarginals::run(Time newWindow, Time newReach, int64_t most) {
   items.clear();
   for (int bucket = 0; bucket < problem.root() && isWithin(); ++bucket)
     fillUp(bucket);
-  down[firstOf[problem.root()]] = keep({{0, {}}});
+  const Item nothing{};
+  down[firstOf[problem.root()]] = keep({&nothing, 1});
   for (int bucket = problem.root(); bucket >= 0 && isWithin(); --bucket)
     fillDown(bucket);
   return isWithin();
@@ -213,8 +223,8 @@ std::vector<Time> LabelMarginals::marginal(int bucket,
       continue;
     // Of whole assignments, so no other part needs bytes.
     const Time most = costOf(places[i]) + room + slack;
-    List inside = subtree(bucket, i, room);
-    for (const Item &x : inside)
+    combine(bucket, i, room);
+    for (const Item &x : current)
       for (const Item &y : downOf(bucket, places[i].position)) {
         ++sums;
         if (x.charge + y.charge > most)

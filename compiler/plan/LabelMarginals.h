@@ -51,7 +51,7 @@ private:
   static constexpr int64_t kSumsPerLabel = 64;
 
   struct Item {
-    Time charge;
+    Time charge = 0;
     Label label;
     bool operator<(const Item &other) const {
       return std::tie(charge, label) < std::tie(other.charge, other.label);
@@ -85,8 +85,8 @@ private:
   View downOf(int bucket, size_t position) const {
     return viewOf(down[firstOf[bucket] + position]);
   }
-  Range keep(const List &list);
-  List ownList(const Shape::Place &place) const;
+  Range keep(View list);
+  Item ownItem(const Shape::Place &place) const;
   Time chargeOf(const Label &label) const {
     return label.cost + multiplier.of(label.additive);
   }
@@ -98,9 +98,9 @@ private:
   }
   /// How much more than the least a part may cost beside a position.
   Time windowOf(Time cost) const { return std::min(window, reach - cost); }
-  List sum(View a, View b, const Room &room);
+  void sum(View a, View b, const Room &room, List &result);
   void keepBest(List &list);
-  List subtree(int bucket, size_t place, Time room);
+  void combine(int bucket, size_t place, Time room);
   void fillUp(int bucket);
   void fillDown(int bucket);
   void addDown(int bucket, size_t place);
@@ -115,12 +115,22 @@ private:
   Time window = 0, reach = 0;
   int64_t labels = 0, sums = 0, mostWork = 0;
   std::optional<Shapes> shapes;
+  Time widest = 0; ///< most of the shapes
   /// By bucket and position: those of a bucket from firstOf[bucket] on.
   std::vector<size_t> firstOf;
   std::vector<Range> up, down;
   List items; ///< of all lists
-  /// Lists that go to one position, which are not one list yet.
-  std::vector<std::pair<size_t, List>> parts;
+  /// What goes to positions of a bucket's children: several lists to one.
+  std::vector<std::pair<size_t, Range>> parts;
+  List partItems;
+  /// Of a place, before each child: the least charge and bytes, and labels.
+  struct Before {
+    Time charge = 0;
+    int64_t bytes = 0;
+    List labels;
+  };
+  std::vector<Before> before;
+  List current, next, merged, behind;
   Stair stair;
 };
 

@@ -86,7 +86,12 @@ private:
 
   std::vector<Point> found; ///< different ones
   Time nearest = 0; ///< least distance of a plan of any budget to its dual
-  std::vector<std::pair<int64_t, Time>> proofs; ///< budgets and their bounds
+  struct Proof {
+    int64_t budget;
+    Time bound;
+    Multiplier multiplier;
+  };
+  std::vector<Proof> proofs;
   /// Of the budget that is asked for:
   Time bound = 0;         ///< no assignment that fits costs less
   Multiplier best;        ///< whose bound that is
@@ -458,7 +463,7 @@ ParetoResult::Status ParetoSolver::Search::listAll(const Bounds &bounds) {
   // than a plan of another budget was to its bound; where they are too many,
   // limits between that and what is proven follow.
   constexpr int finest = 1024, mostHalvings = 4;
-  Time distance = std::max((known.cost - dual) / finest, nearest / 2) + 1;
+  Time distance = std::max((known.cost - dual) / finest, nearest) + 1;
   std::optional<Time> tooFar; // a limit
   for (int halvings = 0; bound < known.cost && halvings < mostHalvings;) {
     Time limit = std::min(dual + distance, known.cost);
@@ -493,7 +498,7 @@ ParetoResult::Status ParetoSolver::Search::listAll(const Bounds &bounds) {
 ParetoResult ParetoSolver::Search::finish(ParetoResult::Status status) {
   if (status == ParetoResult::Optimal)
     bound = known.cost;
-  proofs.push_back({budget, bound});
+  proofs.push_back({budget, bound, best});
   ParetoResult result = resultOf(known, status);
   result.bound = bound;
   result.multiplier = best.parts;
@@ -510,9 +515,11 @@ ParetoResult ParetoSolver::Search::solve() {
   best = {};
   labels = passes = 0;
   bound = cheapest->cost;
-  for (const auto &[larger, proven] : proofs)
-    if (larger >= budget)
-      bound = std::max(bound, proven);
+  for (const Proof &proof : proofs)
+    if (proof.budget >= budget && proof.bound > bound) {
+      bound = proof.bound;
+      best = proof.multiplier;
+    }
   note(*cheapest);
   for (size_t i = 0; i < found.size(); ++i)
     note(found[i]);
