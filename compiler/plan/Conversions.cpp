@@ -441,9 +441,18 @@ int ConversionGraph::endOf(int source, const Layout &to) {
   return best;
 }
 
+/// The least cost of any of the nodes; those behind the end were not reached.
+static Time leastOf(ArrayRef<Time> costs, ArrayRef<int> nodes) {
+  Time least = kIllegal;
+  for (int node : nodes)
+    if (size_t(node) < costs.size())
+      least = std::min(least, costs[node]);
+  return least;
+}
+
 Time ConversionGraph::cost(const Layout &from, const Layout &to) {
-  int source = nodeOf(from), end = endOf(source, to);
-  return end < 0 ? kIllegal : searches[source].labels[end].cost;
+  const std::vector<Time> &least = costsFrom(nodeOf(from));
+  return leastOf(least, targetsOf(to));
 }
 
 /// Of the cheapest ways to all nodes that can be reached.
@@ -485,13 +494,8 @@ std::vector<Time> ConversionGraph::costs(ArrayRef<const Layout *> from,
   result.reserve(from.size() * to.size());
   for (const Layout *layout : from) {
     const std::vector<Time> &least = costsFrom(nodeOf(*layout));
-    for (const SmallVector<int, 4> &ends : targets) {
-      Time cost = kIllegal;
-      for (int end : ends)
-        if (size_t(end) < least.size()) // else it was not reached
-          cost = std::min(cost, least[end]);
-      result.push_back(cost);
-    }
+    for (const SmallVector<int, 4> &ends : targets)
+      result.push_back(leastOf(least, ends));
   }
   return result;
 }
