@@ -11,12 +11,6 @@ using namespace mlir;
 
 namespace mtp::plan {
 
-static std::string micros(Time time) {
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::format("%.1f us", double(time) / 1e6);
-  return text;
-}
-
 /// The cheapest alternative whose layout satisfies `wanted`; null if there is
 /// none, whatever it needs.
 static const Model::Alternative *
@@ -326,7 +320,7 @@ std::string Explainer::whyWhole(const Model::Alternative *split,
                : "splitting it would keep whole activations";
   return "splitting it, " + strategyText({}, split->layout, plan.mesh) +
          ", would cost " + (other.isBound ? "at least " : "") +
-         micros(other.regret) + " more in all";
+         microsText(other.regret) + " more in all";
 }
 
 void Explainer::fillWhole() {

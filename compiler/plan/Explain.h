@@ -30,6 +30,9 @@ void explainWithin(mlir::func::FuncOp function, const Model &model,
                    const ParetoOptions &search, Conversions &conversions,
                    Plan &plan);
 
+/// "12.3 us".
+std::string microsText(Time time);
+
 } // namespace mtp::plan
 
 #endif // MTP_COMPILER_PLAN_EXPLAIN_H

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===- ExplainText.cpp - an explanation as text and as JSON ---------------===//
+#include "compiler/plan/Explain.h"
 #include "compiler/plan/Pins.h"
 
 #include "llvm/Support/Format.h"
@@ -10,7 +11,7 @@ using nlohmann::json;
 
 namespace mtp::plan {
 
-static std::string micros(Time time) {
+std::string microsText(Time time) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("%.1f us", double(time) / 1e6);
   return text;
@@ -109,7 +110,7 @@ private:
 
 /// "12.3 us more", "at least 12.3 us more".
 static std::string more(Time regret, bool isBound) {
-  return (isBound ? "at least " : "") + micros(regret) + " more";
+  return (isBound ? "at least " : "") + microsText(regret) + " more";
 }
 
 /// Why all strategies but the chosen one are out.
@@ -153,7 +154,8 @@ static void printChoices(const Plan &plan, llvm::raw_ostream &os) {
 static void printCollectives(const Plan &plan, llvm::raw_ostream &os) {
   Lines lines;
   for (const PredictedCollective &c : plan.collectives) {
-    std::string cost = std::to_string(c.bytes) + " bytes, " + micros(c.time);
+    std::string cost =
+        std::to_string(c.bytes) + " bytes, " + microsText(c.time);
     std::string text = ": " + cost + "; " + c.reason;
     if (!c.runnerUp.empty())
       text += "; runner-up: " + c.runnerUp;
@@ -189,8 +191,8 @@ std::string explainText(const Plan &plan) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << "plan for mesh " << meshText(plan.axes) << " (" << plan.origin << ")\n";
-  os << "  predicted, forward and backward: " << micros(plan.cost)
-     << "; everything replicated: " << micros(plan.allReplicated) << "\n";
+  os << "  predicted, forward and backward: " << microsText(plan.cost)
+     << "; everything replicated: " << microsText(plan.allReplicated) << "\n";
   if (plan.limit)
     os << "  layouts are the cheapest within " << plan.limit
        << " bytes a rank by the planner's sum, of which they take "
@@ -210,7 +212,7 @@ std::string explainText(const Plan &plan) {
   weights.print("weights that stayed whole", os);
   values.print("values that stayed whole", os);
   printChoices(plan, os);
-  printParts("largest parts of the time", timeParts(plan), micros, os);
+  printParts("largest parts of the time", timeParts(plan), microsText, os);
   printParts(
       "largest weights of a rank", weightParts(plan),
       [](int64_t bytes) { return std::to_string(bytes) + " bytes"; }, os);
