@@ -8,6 +8,7 @@
     planner_bench.py --objective time          the free optimum
     planner_bench.py --budget 0.997            and within 0.997 of the bytes that the
                                                plan without budget needs
+    planner_bench.py --budget 0.997 --explain  with the reasons, too
 
 Shapes decide the time, not sizes: hidden 128, 8 heads, batch 8. `plan` is what the
 planner takes, `to plan` everything from reading the file to the plan. Each is the
@@ -49,6 +50,8 @@ def measure(layers, options, folder):
     if options.budget:
         free = compile_model(model / "model.onnx", folder, arguments)
         arguments += ["--memory-budget", str(int(free["plan"]["bytes_per_rank"] * options.budget))]
+    if options.explain:
+        arguments.append("--explain")
     best = {"plan": float("inf"), "to_plan": float("inf")}
     for _ in range(options.rounds):
         report = compile_model(model / "model.onnx", folder, arguments)
@@ -67,6 +70,7 @@ def main():
     parser.add_argument("--mesh", default="dp=8,tp=8")
     parser.add_argument("--objective", default="parallel", choices=["parallel", "time"])
     parser.add_argument("--budget", type=float)
+    parser.add_argument("--explain", action="store_true")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -512,12 +512,18 @@ bool BudgetSearch::narrow(LayoutPoint good, LayoutPoint bad, int zero,
       next = std::clamp(next, good.limit, bad.limit);
     }
     LayoutPoint point = tryLimit(next, zero);
+    const bool isSame = point.bytes == good.bytes;
     if (point.fits) {
       good = point;
     } else {
       bad = point;
       bad.limit = std::min(next, point.bytes) - 1;
     }
+    // Nothing is between them if the most that is left gives the same.
+    if (isSame)
+      if (auto most = layoutsWithin(bad.limit, zero);
+          most && most->bytes <= good.bytes)
+        return true;
     // Slower than what is known as well if the fastest of the rest is.
     if (good.allocated < 0 && bad.allocated > limit && step < 2) {
       LayoutPoint fastest = tryLimit(bad.limit, zero);

@@ -57,6 +57,7 @@ private:
   Messages &costsWithin(int64_t cap);
   Messages &bytesWithin(int64_t cap);
   const Point &smallest();
+  int64_t transientCap();
   void note(Point point);
   std::pair<Point, Point> edgeOver(int64_t room, int64_t cap) const;
   void ascend(int64_t room, int64_t cap);
@@ -508,6 +509,29 @@ ParetoResult ParetoSolver::Search::finish(ParetoResult::Status status) {
   return result;
 }
 
+/// No plan has less additive bytes than the fewest, so none may have more than
+/// the rest of the budget as transient ones; and with those, again.
+int64_t ParetoSolver::Search::transientCap() {
+  auto allowedBeside = [&](int64_t additive) {
+    return size_t(std::upper_bound(transients.begin(), transients.end(),
+                                   budget - additive) -
+                  transients.begin());
+  };
+  size_t allows = allowedBeside(fewestAdditive);
+  if (isWide) {
+    // One of a few caps that allow those, so that budgets share messages.
+    constexpr size_t caps = 16;
+    const size_t width = transients.size() / caps + 1;
+    allows = std::min((allows + width - 1) / width * width, transients.size());
+    return transients[allows - 1];
+  }
+  for (size_t fewer = allows;; allows = fewer) {
+    fewer = allowedBeside(bytesWithin(transients[allows - 1]).optimum());
+    if (fewer >= allows)
+      return transients[allows - 1];
+  }
+}
+
 ParetoResult ParetoSolver::Search::solve() {
   if (!findEnds())
     return {};
@@ -530,19 +554,7 @@ ParetoResult ParetoSolver::Search::solve() {
     result.unconstrained = cheapest->cost;
     return result;
   }
-  // No plan has less additive bytes than that, so none may have more than the
-  // rest of the budget as transient ones. One of a few caps that allow those,
-  // so that budgets share messages.
-  constexpr size_t caps = 16;
-  const size_t allows =
-      size_t(std::upper_bound(transients.begin(), transients.end(),
-                              budget - fewestAdditive) -
-             transients.begin());
-  const size_t width = transients.size() / caps + 1;
-  const int64_t cap = transients[std::min((allows + width - 1) / width * width,
-                                          transients.size()) -
-                                 1];
-  const int64_t room = budget - floorTransient;
+  const int64_t cap = transientCap(), room = budget - floorTransient;
   Messages &capped = costsWithin(cap), &allowed = bytesWithin(cap);
   bound = std::max(bound, capped.optimum());
   bool isFirst = proofs.empty();
