@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "PlanFixture.h"
 
+#include "compiler/plan/BudgetPlans.h"
+
 using namespace mtp;
 using namespace mtp::plan;
 
@@ -33,6 +35,47 @@ TEST_F(ExplainTest, RegretUnderABudgetIsThatOfPlanningAgain) {
 TEST_F(ExplainTest, RegretUnderABudgetOnTwoAxes) {
   parse(gpt({.layers = 1}));
   compareWithinBudgets("dp=2,tp=2", /*training=*/true, 10);
+}
+
+/// Searches that share what was made before answer as those that start anew.
+TEST_F(ExplainTest, PlansOfOneModuleAreThoseOfSearchesAlone) {
+  parse(gpt({.layers = 2}));
+  PlanBudget budget;
+  budget.parameterBytes = [](mlir::Operation *op, const Layout &layout,
+                             const MeshShape &mesh) {
+    return arenaBytes(tensorInfo(op->getResult(0)), layout, mesh);
+  };
+  PlanOptions free, sequence, within;
+  sequence.sequenceParallel = true;
+  within.budget = &budget;
+  BudgetPlans plans(*module, {{"tp", 4}}, free);
+  for (const PlanOptions *options : {&free, &sequence, &free}) {
+    auto plan = plans.choose(*options);
+    ASSERT_TRUE(succeeded(plan));
+    EXPECT_EQ(plan->cost, choose("tp=4", *options).cost);
+  }
+  budget.bytes = 1;
+  const int64_t least = choose("tp=4", within).bytes;
+  budget.bytes = INT64_MAX;
+  const int64_t most = choose("tp=4", within).bytes;
+  ASSERT_LT(least, most);
+  for (int part : {3, 1, 4, 2}) {
+    budget.bytes = least + (most - least) * part / 4;
+    within.explain = false;
+    auto draft = plans.within(budget, 0);
+    ASSERT_TRUE(succeeded(draft) && succeeded(plans.complete(*draft)));
+    Plan alone = choose("tp=4", within);
+    EXPECT_EQ(draft->cost, alone.cost) << part;
+    EXPECT_LE(draft->bytes, budget.bytes) << part;
+    within.explain = true;
+    within.prefer = &*draft;
+    auto explained = plans.explain(*draft, budget, 0);
+    ASSERT_TRUE(succeeded(explained));
+    alone = choose("tp=4", within);
+    explained->solveMs = alone.solveMs = 0;
+    EXPECT_EQ(explainJson(*explained), explainJson(alone)) << part;
+    within.prefer = nullptr;
+  }
 }
 
 TEST_F(ExplainTest, ALimitOfBytesIsNamed) {

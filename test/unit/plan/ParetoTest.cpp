@@ -197,6 +197,59 @@ TEST(Pareto, SaysHowFarItMayBeFromTheOptimum) {
   }
 }
 
+/// What was asked before is answered with the price that proves it.
+TEST(Pareto, AnswersAgainWithTheSamePrice) {
+  std::mt19937_64 random(23);
+  int priced = 0;
+  for (int run = 0; run < 100; ++run) {
+    Problem problem = randomProblem(random, run % 3 * 10);
+    MemoryModel memory = randomMemory(random, problem);
+    ParetoSolver solver(problem, memory, 0);
+    ParetoResult least = solver.least();
+    if (least.assignment.empty())
+      continue;
+    solver.setBudget(least.bytes.total() + run % 7);
+    ParetoResult first = solver.solve();
+    solver.setBudget(INT64_MAX);
+    (void)solver.solve();
+    solver.setBudget(least.bytes.total() + run % 7);
+    ParetoResult again = solver.solve();
+    EXPECT_EQ(again.status, first.status) << run;
+    EXPECT_EQ(again.cost, first.cost) << run;
+    EXPECT_EQ(again.bound, first.bound) << run;
+    EXPECT_EQ(again.multiplier, first.multiplier) << run;
+    EXPECT_EQ(again.passes, 0) << run;
+    priced += again.multiplier > 0;
+  }
+  EXPECT_GT(priced, 20);
+}
+
+/// A chain of equal layers, each fast or small, with a cost where they change.
+/// The best are k small ones at one end: a closed form.
+TEST(Pareto, IsTheClosedFormOfADeepChain) {
+  constexpr int count = 96;
+  constexpr Time fast = 1000, small = 1270, change = 5000;
+  constexpr int64_t bytes = 300;
+  Problem problem;
+  MemoryModel memory;
+  for (int v = 0; v < count; ++v) {
+    problem.variables.push_back({{fast, small}, 1, "layer"});
+    memory.variables.push_back({{bytes, 0}, {}});
+    if (v > 0)
+      problem.pairs.push_back({v - 1, v, {0, change, change, 0}});
+  }
+  ParetoSolver solver(problem, memory, 0);
+  for (int k = 1; k < count; k += 5) {
+    solver.setBudget(bytes * (count - k) + bytes / 2);
+    ParetoResult result = solver.solve();
+    EXPECT_EQ(result.status, ParetoResult::Optimal) << k;
+    EXPECT_EQ(result.cost,
+              std::min(fast * (count - k) + small * k + change, small * count))
+        << k;
+    EXPECT_EQ(result.bound, result.cost) << k;
+  }
+}
+
 TEST(Pareto, IsIndependentOfOrderAndNames) {
   std::mt19937_64 random(17);
   for (int run = 0; run < 100; ++run) {
