@@ -21,7 +21,7 @@ static constexpr size_t kNamedTensors = 5;
 /// More bytes than any model has.
 static constexpr int64_t kUnlimited = int64_t(1) << 59;
 /// Layouts that are tried for a stage of ZeRO, between two limits.
-static constexpr int kLayoutSteps = 8;
+static constexpr int kLayoutSteps = 6;
 /// Points between the least and the most, of layouts or of segments, that are
 /// tried where the least doesn't fit.
 static constexpr int kProbes = 3;
