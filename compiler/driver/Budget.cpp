@@ -436,6 +436,10 @@ std::optional<BudgetSearch::Planned> BudgetSearch::layoutsWithin(int64_t bytes,
   if (found.layouts == choices.size())
     add({std::move(*plan), *freeOptions, "layouts for the budget", false,
          most});
+  else if (choices[found.layouts].limit && choices[found.layouts].limit < most)
+    // The same layouts, proven for more bytes.
+    std::tie(choices[found.layouts].plan, choices[found.layouts].limit) =
+        std::pair(std::move(*plan), most);
   return found;
 }
 
@@ -550,6 +554,10 @@ void BudgetSearch::searchLayouts(int zero) {
   auto between = [&](int64_t index, int64_t count) {
     return least.limit + (most.limit - least.limit) / (count + 1) * index;
   };
+  // What the sum lets into the budget: it is seldom below what is allocated.
+  if (least.bytes <= limit && limit < most.limit)
+    if (LayoutPoint within = tryLimit(limit, zero); within.fits)
+      good = within;
   // The fewest bytes of the model need not be the fewest of a program.
   for (int probe = 1; probe <= kProbes && !good.fits; ++probe)
     good = tryLimit(between(probe, kProbes), zero);

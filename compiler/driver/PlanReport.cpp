@@ -41,8 +41,10 @@ void mtp::reportPlan(const plan::Plan &plan, bool explain,
         {"cost_us", known(plan.cost)},
         {"gap_us", known(plan.cost - plan.lowerBound)},
         {"proven", plan.lowerBound == plan.cost}};
-  if (plan.limit)
+  if (plan.limit) {
     result.artifact.plan["certificate"]["within_bytes"] = plan.limit;
+    result.artifact.plan["certificate"]["sum_bytes"] = plan.bytes;
+  }
   result.explainJson = plan::explainJson(plan);
   if (explain)
     result.explain = plan::explainText(plan);
@@ -90,6 +92,25 @@ static json constraintOf(const json &budget, bool isForward) {
   return constraint;
 }
 
+/// What the certificate does not say of the budget; "" if it says all.
+static std::string bytesNote(const json &plan) {
+  const json proof = plan.value("certificate", json::object());
+  if (!proof.contains("within_bytes"))
+    return "";
+  const json &budget = plan.at("budget");
+  const int64_t within = proof.at("within_bytes"), sum = proof.at("sum_bytes");
+  std::string text;
+  if (within < budget.at("bytes"))
+    text = "the layouts are proven the cheapest of those whose sum of bytes is "
+           "within " +
+           std::to_string(within) + ", which is less than the budget";
+  if (budget.at("chosen").at("recompute") == "none" && sum < budget.at("used"))
+    text += (text.empty() ? "the" : "; the") +
+            std::string(" planner's sum of ") + std::to_string(sum) +
+            " bytes is less than what the program needs";
+  return text;
+}
+
 /// The largest tensors that a rank holds at its peak.
 static void addLargestTensors(ModuleOp module, CompileResult &result) {
   constexpr size_t most = 1000, shown = 10;
@@ -116,8 +137,14 @@ void mtp::reportProgram(ModuleOp module, const CompileRequest &request,
                         CompileResult &result) {
   if (request.explain)
     addLargestTensors(module, result);
-  const json &plan = result.artifact.plan;
+  json &plan = result.artifact.plan;
   if (plan.is_object() && plan.contains("budget")) {
+    if (std::string note = bytesNote(plan); !note.empty()) {
+      plan["certificate"]["note"] = note;
+      result.explainJson["notes"].push_back(note);
+      if (!result.explain.empty())
+        result.explain += "note: " + note + "\n";
+    }
     result.explainJson["constraint"] =
         constraintOf(plan["budget"], /*isForward=*/!request.train.has_value());
     if (!result.explain.empty())

@@ -16,11 +16,11 @@
 // Blocks have their padding and are rounded up to 64 bytes, as in the arena.
 // The sum is above what the runtime allocates, 1.09 to 1.96 of it where it was
 // measured (bench/planner/bytes_bench.py): fused regions store less than their
-// ops do, and values that stay are not all there at once. That it is a bound is
-// checked by tests and not proven: cotangents that wait for others, gathers of
-// ZeRO 3 and gaps of the arena have no term of their own (docs/memory.md has
-// the list). Which programs fit is therefore decided on the program itself
-// (compiler/driver/Budget.h), not here.
+// ops do, and values that stay are not all there at once. It is no bound:
+// cotangents that wait for others, gathers of ZeRO 3 and gaps of the arena have
+// no term of their own, and graphs that were made of little else are below
+// (docs/memory.md has the list). Which programs fit is therefore decided on the
+// program itself (compiler/driver/Budget.h), not here.
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_PLAN_MEMORY_H

@@ -35,6 +35,11 @@ def check_sum(plan):
     for tried in plan["budget"]["tried"]:
         if "bound" in tried and "bytes" in tried and tried["recompute"] == "none" and not 1 <= tried["bound"] / tried["bytes"] < 2:
             raise Failure(f"the planner's sum is far from what is allocated: {tried}")
+    proof, bytes_given = plan.get("certificate", {}), plan["budget"]["bytes"]
+    if "within_bytes" not in proof:
+        return
+    if proof["sum_bytes"] > proof["within_bytes"] or (proof["within_bytes"] < bytes_given) != ("note" in proof):
+        raise Failure(f"layouts whose sum is within {bytes_given} bytes were not searched, and no note says so: {proof}")
 
 
 def compiled(runner, model, folder, flags):
