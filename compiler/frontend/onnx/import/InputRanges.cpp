@@ -47,7 +47,7 @@ Range followInput(Value input) {
 }
 } // namespace
 
-void onnx::annotateInputs(func::FuncOp main) {
+void mtp::onnx::annotateInputs(func::FuncOp main) {
   OpBuilder builder(main.getContext());
   for (BlockArgument argument : main.getArguments()) {
     unsigned index = argument.getArgNumber();

@@ -39,7 +39,7 @@ std::vector<int64_t> NodeContext::ints(size_t i,
   return result;
 }
 
-const onnx::Attribute *NodeContext::attr(const std::string &name) const {
+const mtp::onnx::Attribute *NodeContext::attr(const std::string &name) const {
   auto at = attributes.find(name);
   return at == attributes.end() ? nullptr : &at->second;
 }
