@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace mtp;
 using nlohmann::json;
 
-static double microseconds(plan::Time time) { return double(time) / 1e6; }
+static double inMicroseconds(plan::Time time) { return double(time) / 1e6; }
 
 void mtp::reportPlan(const plan::Plan &plan, bool explain,
                      CompileResult &result) {
@@ -26,7 +26,7 @@ void mtp::reportPlan(const plan::Plan &plan, bool explain,
          std::vector<int64_t>(weight.shape.begin(), weight.shape.end()),
          weight.bytes, weight.bytesPerRank});
   auto known = [](plan::Time time) {
-    return time < plan::kIllegal ? json(microseconds(time)) : json(nullptr);
+    return time < plan::kIllegal ? json(inMicroseconds(time)) : json(nullptr);
   };
   result.artifact.plan = {{"cost_us", known(plan.cost)},
                           {"lower_bound_us", known(plan.lowerBound)},
