@@ -5,7 +5,7 @@
 #include "compiler/autodiff/Recompute.h"
 #include "compiler/codegen/ProgramEmitter.h"
 #include "compiler/driver/Pipelines.h"
-#include "compiler/plan/Memory.h"
+#include "compiler/driver/PlannedBytes.h"
 #include "compiler/plan/StepTime.h"
 #include "compiler/training/Training.h"
 
@@ -358,42 +358,17 @@ bool BudgetSearch::run() {
 // Layouts under the budget
 //===----------------------------------------------------------------------===//
 
-/// The block of a parameter, its gradient and its states.
-static int64_t parameterBytes(Operation *op, const Layout &layout,
-                              const MeshShape &mesh,
-                              const std::optional<TrainRequest> &train) {
-  plan::TensorInfo info = plan::tensorInfo(op->getResult(0));
-  int64_t whole = plan::arenaBytes(info, layout, mesh);
-  if (!train || !op->hasAttr(training::names::trainable))
-    return whole;
-  int64_t cut = whole;
-  SmallVector<int, 2> axes = mesh.find(kDataAxis);
-  if (train->zero > 0 && axes.size() == 1)
-    if (auto less = training::cutOverAxis(layout, info.shape, axes[0], mesh))
-      cut = plan::arenaBytes(info, *less, mesh);
-  bool adamw = train->optimizer == "adamw";
-  int64_t states = adamw ? 2 : train->momentum > 0 ? 1 : 0;
-  // With micro-batches there is an accumulator as well.
-  int64_t gradients = 1 + train->keepGradients + (train->accumulate > 1);
-  return (train->zero > 2 ? cut : whole) +
-         gradients * (train->zero > 1 ? cut : whole) +
-         states * (train->zero > 0 ? cut : whole);
-}
-
-/// Of the planner's sum of bytes.
-plan::PlanBudget BudgetSearch::budgetOf(int64_t bytes, int zero) const {
+/// Of the planner's sums of bytes.
+static plan::PlanBudget budgetOf(int64_t bytes, const CompileRequest &request,
+                                 int zero, bool bounds) {
   std::optional<TrainRequest> train = request.train;
   if (train)
     train->zero = zero;
-  plan::PlanBudget budget;
-  budget.bytes = bytes < kUnlimited ? bytes : INT64_MAX;
-  budget.training = train.has_value();
-  budget.parameterBytes = [train](Operation *op, const Layout &layout,
-                                  const MeshShape &mesh) {
-    return parameterBytes(op, layout, mesh, train);
-  };
-  return budget;
+  return plannedBytes(bytes < kUnlimited ? bytes : INT64_MAX, train, bounds);
 }
+
+/// As BudgetPlans has it.
+static int kindOf(int zero, bool bounds) { return 2 * zero + bounds; }
 
 static bool sameLayouts(const plan::Plan &a, const plan::Plan &b) {
   auto same = [](const std::vector<plan::PlannedOp> &x,
@@ -416,10 +391,12 @@ std::optional<BudgetSearch::Planned> BudgetSearch::layoutsWithin(int64_t bytes,
     return known->second;
   Quiet quiet(module.getContext());
   int64_t most = bytes;
-  auto plan = plans->within(budgetOf(most, zero), zero);
+  auto plan =
+      plans->within(budgetOf(most, request, zero, false), kindOf(zero, false));
   if (succeeded(plan) && plan->bytes > most) {
     most = plan->bytes;
-    plan = plans->within(budgetOf(most, zero), zero);
+    plan = plans->within(budgetOf(most, request, zero, false),
+                         kindOf(zero, false));
   }
   if (failed(plan)) {
     unsearched = quiet.error;
@@ -431,12 +408,14 @@ std::optional<BudgetSearch::Planned> BudgetSearch::layoutsWithin(int64_t bytes,
     if (key.first == zero && other.bytes == found.bytes)
       found.layouts = std::min(found.layouts, other.layouts);
   for (size_t index = 0; index < choices.size(); ++index)
-    if (choices[index].again && sameLayouts(choices[index].plan, *plan))
+    if ((choices[index].again || choices[index].bounded) &&
+        sameLayouts(choices[index].plan, *plan))
       found.layouts = std::min(found.layouts, index);
   if (found.layouts == choices.size())
     add({std::move(*plan), *freeOptions, "layouts for the budget", false,
          most});
-  else if (choices[found.layouts].limit && choices[found.layouts].limit < most)
+  else if (!choices[found.layouts].bounded && choices[found.layouts].limit &&
+           choices[found.layouts].limit < most)
     // The same layouts, proven for more bytes.
     std::tie(choices[found.layouts].plan, choices[found.layouts].limit) =
         std::pair(std::move(*plan), most);
@@ -444,10 +423,12 @@ std::optional<BudgetSearch::Planned> BudgetSearch::layoutsWithin(int64_t bytes,
 }
 
 FailureOr<plan::Plan> BudgetSearch::explained() const {
+  const int zero = result().zero;
+  const bool bounds = layouts().bounded;
   if (layouts().limit)
     return plans->explain(layouts().plan,
-                          budgetOf(layouts().limit, result().zero),
-                          result().zero);
+                          budgetOf(layouts().limit, request, zero, bounds),
+                          kindOf(zero, bounds));
   if (!layouts().again)
     return layouts().plan;
   plan::PlanOptions options = layouts().options;
@@ -538,11 +519,34 @@ bool BudgetSearch::narrow(LayoutPoint good, LayoutPoint bad, int zero,
   return true;
 }
 
+/// The cheapest layouts whose bound is within the budget: they fit.
+void BudgetSearch::tryBounded(int zero) {
+  if (limit != request.memoryBudget || boundedCosts.contains(zero))
+    return;
+  Quiet quiet(module.getContext());
+  auto plan =
+      plans->within(budgetOf(limit, request, zero, true), kindOf(zero, true));
+  if (failed(plan))
+    return;
+  boundedCosts[zero] = plan->bytes <= limit ? plan->cost : plan::kIllegal;
+  if (plan->bytes > limit)
+    return;
+  size_t index = 0;
+  while (index < choices.size() && !sameLayouts(choices[index].plan, *plan))
+    ++index;
+  if (index == choices.size())
+    add({std::move(*plan), *freeOptions, "layouts for the budget", false, limit,
+         true});
+  if (auto pair = makePair(index, zero))
+    searchPair(*pair);
+}
+
 /// Finds the largest bytes of the planner's model (Memory.h) whose cheapest
 /// layouts give a program that fits. More bytes of the model can be fewer of
 /// the program, so there is a second look, unless it takes much work: at points
 /// between the least and the most, from the fastest on, until one fits.
 void BudgetSearch::searchLayouts(int zero) {
+  tryBounded(zero);
   const int64_t begin = plans ? plans->work() : 0;
   LayoutPoint least = tryLimit(1, zero);
   if (!least.bytes)

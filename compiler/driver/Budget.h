@@ -42,6 +42,7 @@ struct BudgetLayouts {
   bool again = false;        ///< `options` alone give the plan once more
   /// Of a plan within so many bytes of the planner's model; else 0.
   int64_t limit = 0;
+  bool bounded = false; ///< by the model that bounds what a program takes
 };
 
 /// A program that was tried.
@@ -121,7 +122,7 @@ private:
   };
   LayoutPoint tryLimit(int64_t bytes, int zero);
   bool narrow(LayoutPoint good, LayoutPoint bad, int zero, bool byLine);
-  plan::PlanBudget budgetOf(int64_t bytes, int zero) const;
+  void tryBounded(int zero);
   void searchPair(Pair &pair);
   size_t attempt(Pair &pair, int64_t layers);
   void emitTrial(mlir::OwningOpRef<mlir::ModuleOp> module, BudgetTrial &trial);
@@ -142,6 +143,9 @@ private:
   std::set<std::tuple<size_t, int, int64_t>> searched;
   /// Of pairs that were made: what the program takes that keeps everything.
   std::map<std::pair<size_t, int>, plan::Time> leastTimes;
+  /// By stage, what the cheapest layouts cost whose bound is within the budget;
+  /// kIllegal: there are none.
+  std::map<int, plan::Time> boundedCosts;
   std::string unsearched; ///< why layouts were not searched, "" if they were
   /// The program with the fewest bytes, and its largest tensors if none fits.
   mlir::OwningOpRef<mlir::ModuleOp> smallest;

@@ -37,6 +37,10 @@ std::string BudgetSearch::message() const {
          "). Largest tensors of a rank then: " + text(largest);
 }
 
+static const char *sumOf(const BudgetLayouts &layouts) {
+  return layouts.bounded ? "bound" : "estimate";
+}
+
 json BudgetSearch::json() const {
   auto entry = [&](const BudgetTrial &trial) {
     nlohmann::json value = {
@@ -53,15 +57,26 @@ json BudgetSearch::json() const {
     value["time_us"] = trial.time < plan::kIllegal
                            ? nlohmann::json(double(trial.time) / 1e6)
                            : nlohmann::json(nullptr);
-    if (int64_t bound = choices[trial.layouts].plan.bytes)
+    if (int64_t bound = choices[trial.layouts].plan.bytes) {
       value["bound"] = bound;
+      value["sum"] = sumOf(choices[trial.layouts]);
+    }
     if (trial.failure.empty())
       value["bytes"] = trial.bytes;
     else
       value["failure"] = trial.failure;
     tried.push_back(std::move(value));
   }
-  return {{"bytes", request.memoryBudget}, {"unsearched", unsearched},
-          {"used", result().bytes},        {"text", message()},
-          {"chosen", entry(result())},     {"tried", std::move(tried)}};
+  nlohmann::json value = {
+      {"bytes", request.memoryBudget}, {"unsearched", unsearched},
+      {"used", result().bytes},        {"text", message()},
+      {"chosen", entry(result())},     {"tried", std::move(tried)}};
+  if (layouts().limit)
+    value["sum"] = sumOf(layouts());
+  if (auto known = boundedCosts.find(result().zero);
+      known != boundedCosts.end())
+    value["bounded_cost_us"] = known->second < plan::kIllegal
+                                   ? nlohmann::json(double(known->second) / 1e6)
+                                   : nlohmann::json(nullptr);
+  return value;
 }

@@ -3,7 +3,11 @@
 //===- Memory.h - the bytes of a plan, before there is a program ----------===//
 //
 // What a rank holds, as a sum over the variables of Model.h, so that layouts
-// can be chosen under a budget (Pareto.h):
+// can be chosen under a budget (Pareto.h). Some bytes add up, of others the
+// largest counts. Blocks have their padding and are rounded up to 64 bytes, as
+// in the arena. There are two sums.
+//
+// The estimate:
 //
 //   adds up          parameters with their gradients and states (exact: the
 //                    caller's function), inputs, outputs, constants, and every
@@ -13,14 +17,16 @@
 //   largest counts   of an op, its operands and results with the conversions
 //                    in front of it; when training their cotangents, too
 //
-// Blocks have their padding and are rounded up to 64 bytes, as in the arena.
-// The sum is above what the runtime allocates, 1.09 to 1.96 of it where it was
-// measured (bench/planner/bytes_bench.py): fused regions store less than their
-// ops do, and values that stay are not all there at once. It is no bound:
-// cotangents that wait for others, gathers of ZeRO 3 and gaps of the arena have
-// no term of their own, and graphs that were made of little else are below
-// (docs/memory.md has the list). Which programs fit is therefore decided on the
-// program itself (compiler/driver/Budget.h), not here.
+// It is 1.09 to 1.96 of what the runtime allocates for the models where it was
+// measured (bench/planner/bytes_bench.py), less for graphs that are made of
+// what it has no term for.
+//
+// The bound (MemoryBound.cpp) has a term for all that a program may allocate,
+// whatever its layouts; docs/memory.md has the argument and what of it is
+// checked, not proven. It is larger, and tells layouts apart less well.
+//
+// Which programs fit is decided on the program itself (compiler/driver/
+// Budget.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef MTP_COMPILER_PLAN_MEMORY_H
@@ -35,7 +41,10 @@ namespace mtp::plan {
 /// A budget of a plan's bytes.
 struct PlanBudget {
   int64_t bytes = 0; ///< INT64_MAX: none, but Plan::bytes is wanted
+  /// Of a sum that no program exceeds, else of one that is near.
+  bool bounds = false;
   bool training = false;
+  int zero = 0; ///< stage of ZeRO, over the axis dp
   /// Bytes of a parameter stored in a layout: its block and what belongs to it.
   std::function<int64_t(mlir::Operation *, const Layout &, const MeshShape &)>
       parameterBytes;

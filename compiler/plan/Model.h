@@ -123,7 +123,10 @@ public:
                                    const PlannedOp &planned) const;
 
 private:
+  MemoryModel memoryBound(const PlanBudget &budget);
+  class Bytes;
   class ByteTables;
+  class BoundTables;
   class StarTables;
   /// An op, parameter or input, or several of one structure.
   struct Unit {

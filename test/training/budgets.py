@@ -31,11 +31,17 @@ def check_bytes(report, budget):
 
 
 def check_sum(plan):
-    """The planner's sum is no less than what is allocated, and not much more; what is computed again is not in it."""
+    """The planner's sum is no less than what is allocated, the estimate not much more; what is computed again is not in it.
+    The cheapest layouts whose bound is within the budget fit, if there are any."""
     for tried in plan["budget"]["tried"]:
-        if "bound" in tried and "bytes" in tried and tried["recompute"] == "none" and not 1 <= tried["bound"] / tried["bytes"] < 2:
+        if "bound" not in tried or "bytes" not in tried or tried["recompute"] != "none":
+            continue
+        ratio = tried["bound"] / tried["bytes"]
+        if ratio < 1 or (ratio >= 2 and tried["sum"] == "estimate"):
             raise Failure(f"the planner's sum is far from what is allocated: {tried}")
     proof, bytes_given = plan.get("certificate", {}), plan["budget"]["bytes"]
+    if plan["budget"].get("bounded_cost_us") is not None and plan["budget"]["used"] > bytes_given:
+        raise Failure(f"layouts have a bound within {bytes_given} bytes, and none fits: {plan['budget']}")
     if "within_bytes" not in proof:
         return
     if proof["sum_bytes"] > proof["within_bytes"] or (proof["within_bytes"] < bytes_given) != ("note" in proof):

@@ -1,0 +1,233 @@
+// SPDX-FileCopyrightText: The mtp authors
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===- BytesTest.cpp - the planner's sum is at least what is allocated ----===//
+//
+// Each module needs much of what one term of the sum is for, and little else:
+// without the term the sum would be below what is allocated.
+//
+//===----------------------------------------------------------------------===//
+#include "BytesFixture.h"
+
+using namespace mlir;
+using namespace mtp;
+using namespace mtp::plan;
+
+namespace {
+
+/// Writes a module as text.
+class Writer {
+public:
+  using Shape = std::vector<int>;
+  struct Value {
+    std::string name;
+    Shape shape;
+    std::string element = "f32";
+  };
+
+  Value input(const std::string &name, Shape shape,
+              const std::string &element = "f32") {
+    Value value{"%" + name, std::move(shape), element};
+    inputs += (inputs.empty() ? "" : ", ") + value.name + ": " + type(value) +
+              " {mtp.name = \"" + name + "\"}";
+    return value;
+  }
+  Value parameter(Shape shape) {
+    std::string name = "w" + std::to_string(next++);
+    Value value{"%" + name, std::move(shape)};
+    int64_t bytes = 4;
+    for (int extent : value.shape)
+      bytes *= extent;
+    initializers +=
+        "mtp.initializer @" + name + " : " + type(value) +
+        " {file = \"m\", offset = 0 : i64, bytes = " + std::to_string(bytes) +
+        " : i64, parameter}\n";
+    body +=
+        value.name + " = mtp.parameter @" + name + " : " + type(value) + "\n";
+    return value;
+  }
+  Value op(const std::string &kind, const std::vector<Value> &operands,
+           Shape shape, const std::string &more = "") {
+    Value result{"%v" + std::to_string(next++), std::move(shape)};
+    std::string names, types;
+    for (const Value &operand : operands) {
+      names += (names.empty() ? " " : ", ") + operand.name;
+      types += (types.empty() ? "" : ", ") + type(operand);
+    }
+    body += result.name + " = mtp." + kind + names + more + " : (" + types +
+            ") -> " + type(result) + "\n";
+    return result;
+  }
+  Value gatherElements(const Value &x, const Value &index) {
+    Value result{"%v" + std::to_string(next++), index.shape};
+    body += result.name + " = mtp.gather_elements " + x.name + "[" +
+            index.name + "] dim 1 : (" + type(x) + ", " + type(index) +
+            ") -> " + type(result) + "\n";
+    return result;
+  }
+  Value product(const Value &x, const Value &w) {
+    return op("matmul", {x, w}, {x.shape[0], w.shape[1]});
+  }
+  /// Product with a new matrix.
+  Value layer(const Value &x, int columns) {
+    return product(x, parameter({x.shape[1], columns}));
+  }
+  Value sum(const std::optional<Value> &a, const Value &b) {
+    return a ? op("add", {*a, b}, b.shape) : b;
+  }
+  Value softmax(const Value &x, int dim = 1) {
+    return op("softmax", {x}, x.shape, " dim " + std::to_string(dim));
+  }
+  std::string done(const Value &y) {
+    return initializers + "func.func @main(" + inputs + ") -> (" + type(y) +
+           " {mtp.name = \"y\"}) {\n" + body + "return " + y.name + " : " +
+           type(y) + "\n}\n";
+  }
+
+private:
+  static std::string type(const Value &value) {
+    std::string text = "tensor<";
+    for (int extent : value.shape)
+      text += std::to_string(extent) + "x";
+    return text + value.element + ">";
+  }
+  std::string inputs, initializers, body;
+  int next = 0;
+};
+
+struct SumTest : BytesTest {
+  static TrainRequest training(int zero = 0) {
+    TrainRequest train;
+    std::string error;
+    EXPECT_TRUE(parseLoss("mse:prediction=y,target=t", train.loss, error));
+    train.zero = zero;
+    return train;
+  }
+  /// For the plan of the objective and random ones, each alone.
+  void check(const std::string &mesh, int seeds = 3) {
+    auto compare = [&](const Plan &plan, std::optional<Freedom> freedom) {
+      PlanBytes bytes = bytesOf(plan, freedom);
+      EXPECT_GE(bytes.sum, bytes.allocated);
+      EXPECT_GT(bytes.allocated, 0);
+    };
+    SCOPED_TRACE(mesh);
+    compare(choose(mesh), Freedom::Roles);
+    for (int seed = 0; seed < seeds; ++seed) {
+      SCOPED_TRACE(seed);
+      compare(random(mesh, uint64_t(seed)), {});
+    }
+  }
+  void check(const std::string &text, std::optional<TrainRequest> train,
+             std::initializer_list<const char *> meshes) {
+    for (const char *mesh : meshes) {
+      read(text, train);
+      check(mesh);
+    }
+  }
+};
+
+TEST_F(SumTest, ValuesThatWaitWithoutAProductBetween) {
+  Writer w;
+  auto x = w.input("x", {64, 64});
+  std::vector<Writer::Value> all{x};
+  for (int i = 0; i < 8; ++i)
+    all.push_back(w.softmax(all.back(), i % 2));
+  auto y = all.back();
+  for (const Writer::Value &value : llvm::reverse(all))
+    y = w.softmax(w.op("mul", {y, value}, y.shape), 0);
+  check(w.done(y), {}, {"tp=2", "dp=2,tp=2", "tp=3"});
+}
+
+TEST_F(SumTest, ProductsWhoseSumsBecomeOneKernel) {
+  Writer w;
+  auto x = w.input("x", {64, 16});
+  std::optional<Writer::Value> y;
+  for (int i = 0; i < 8; ++i) {
+    auto z = w.layer(x, 256);
+    y = w.sum(
+        y, w.op("reduce_sum", {w.op("exp", {z}, z.shape)}, {64}, " dims [1]"));
+  }
+  check(w.done(*y), {}, {"tp=2", "dp=2,tp=2"});
+}
+
+TEST_F(SumTest, SlicesKeepTheWhole) {
+  Writer w;
+  auto x = w.input("x", {8, 64});
+  std::optional<Writer::Value> y;
+  for (int i = 0; i < 8; ++i) {
+    auto z = w.layer(x, 2048);
+    y = w.sum(y,
+              w.op("strided_slice", {z}, {1, 2048}, " dim 0 start 0 step 1"));
+    x = w.op("strided_slice", {z}, {8, 64}, " dim 1 start 0 step 1");
+  }
+  check(w.done(*y), {}, {"tp=2", "dp=2,tp=2"});
+}
+
+TEST_F(SumTest, CotangentsThatWait) {
+  Writer w;
+  auto x = w.layer(w.input("x", {256, 16}), 1);
+  std::optional<Writer::Value> y;
+  for (int i = 0; i < 8; ++i)
+    y = w.sum(y, w.layer(w.op("broadcast", {x}, {256, 64}), 1));
+  check(w.done(*y), training(), {"tp=2", "dp=2,tp=2", "tp=3"});
+}
+
+TEST_F(SumTest, ParametersOfSeveralUses) {
+  Writer w;
+  auto x = w.input("x", {8, 64});
+  std::vector<Writer::Value> all;
+  for (int i = 0; i < 8; ++i)
+    all.push_back(w.parameter({64, 64}));
+  for (const char *form : {"", " {transpose_rhs}"})
+    for (const Writer::Value &matrix : all)
+      x = w.op("tanh", {w.op("matmul", {x, matrix}, x.shape, form)}, x.shape);
+  std::string text = w.done(x);
+  check(text, {}, {"tp=2", "dp=2,tp=2"});
+  for (int zero : {0, 1, 2, 3})
+    check(text, training(zero), {"dp=2,tp=2"});
+}
+
+TEST_F(SumTest, GradientsThatAreTheSameOnAllRanksOfDp) {
+  Writer w;
+  auto x = w.input("x", {1, 64});
+  for (int i = 0; i < 6; ++i)
+    x = w.op("tanh", {w.layer(x, 64)}, x.shape);
+  for (int zero : {2, 3})
+    check(w.done(x), training(zero), {"dp=2,tp=2"});
+}
+
+TEST_F(SumTest, CopiesWithNeutralPadding) {
+  Writer w;
+  auto x = w.input("x", {512, 1});
+  for (int i = 0; i < 4; ++i)
+    x = w.layer(w.layer(x, 31), 1);
+  std::string text = w.done(x);
+  check(text, {}, {"tp=2", "dp=2,tp=2"});
+  check(text, training(), {"tp=2"});
+}
+
+TEST_F(SumTest, Conversions) {
+  Writer w;
+  auto x = w.layer(w.input("x", {4, 2}), 4096);
+  check(w.done(w.layer(w.softmax(x), 1)), {}, {"tp=2", "dp=2,tp=2", "tp=3"});
+}
+
+TEST_F(SumTest, ZerosOfGradients) {
+  Writer w;
+  auto x = w.input("x", {256, 2}), index = w.input("i", {256, 1}, "i64");
+  std::optional<Writer::Value> y;
+  for (int i = 0; i < 6; ++i)
+    y = w.sum(y, w.gatherElements(w.layer(x, 16 + i), index));
+  check(w.done(*y), training(), {"tp=2", "dp=2,tp=2"});
+}
+
+TEST_F(SumTest, SmallModelsInRandomLayouts) {
+  GptOptions options;
+  options.layers = 1;
+  for (const char *mesh : {"tp=2", "dp=2,tp=2", "a=2,b=2,dp=2"}) {
+    train.reset();
+    parse(gpt(options));
+    check(mesh, 6);
+  }
+}
+
+} // namespace
