@@ -12,11 +12,12 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 scripts/setup.sh
 configure build
-ninja -C build mtp-compiler mtp-compile mtp-run plan-test plan-models-test mtp-cuda-recorder mtp-cuda-check
+ninja -C build mtp-compiler mtp-compile mtp-run plan-test plan-models-test plan-bytes-test mtp-cuda-recorder mtp-cuda-check
 code=0
 log=build/full.log
 MTP_ORACLE_LAYERS=12 build/bin/plan-test --gtest_filter='*Cbc*' || code=1
 MTP_EVERY_EXPORT=1 build/bin/plan-models-test --gtest_filter='ExportsTest.*:*RegretOfEveryOp*' || code=1
+MTP_EVERY_EXPORT=1 build/bin/plan-bytes-test --gtest_filter='*Exports*' || code=1
 "$python" test/models/run_models.py --full --jobs "$jobs" "$@" | tee "$log" || code=1
 "$python" test/models/shuffled_models.py --all --jobs "$jobs" | tee -a "$log" || code=1
 "$python" test/training/run_training.py --all --jobs "$jobs" --cache-dir build/full-cache | tee -a "$log" || code=1

@@ -7,6 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "BytesFixture.h"
+#include "ModelFile.h"
+
+#include <filesystem>
 
 using namespace mlir;
 using namespace mtp;
@@ -227,6 +230,40 @@ TEST_F(SumTest, SmallModelsInRandomLayouts) {
     train.reset();
     parse(gpt(options));
     check(mesh, 6);
+  }
+}
+
+/// One model of each family; with MTP_EVERY_EXPORT in the environment all, and
+/// more plans.
+TEST_F(SumTest, ExportsInRandomLayouts) {
+  std::vector<std::string> names{"gpt2-ts", "llama-dynamo", "mixtral-dynamo",
+                                 "t5-ts", "vit-dynamo"};
+  const bool every = std::getenv("MTP_EVERY_EXPORT");
+  if (every)
+    names = modelNames(MTP_MODELS);
+  const int seeds = every ? 4 : 1;
+  auto readExport = [&](const std::string &name, bool trains) {
+    std::string error;
+    module = readModel(MTP_MODELS "/" + name, context, trains, error);
+    return bool(module);
+  };
+  for (const std::string &name : names) {
+    SCOPED_TRACE(name);
+    train.reset();
+    if (name == "mixtral-ts") // its shapes depend on data
+      continue;
+    ASSERT_TRUE(readExport(name, false));
+    for (const char *mesh : {"tp=3", "dp=2,tp=2"})
+      check(mesh, seeds);
+    if (!std::filesystem::exists(MTP_MODELS "/" + name + "/grads.npz"))
+      continue;
+    for (int zero : {0, 2, 3}) {
+      SCOPED_TRACE("ZeRO " + std::to_string(zero));
+      ASSERT_TRUE(readExport(name, true));
+      train.emplace();
+      train->zero = zero;
+      check("dp=2,tp=2", seeds);
+    }
   }
 }
 
