@@ -35,11 +35,6 @@ public:
   }
 
 private:
-  /// `bytes` add up if `stays`.
-  void addPair(int a, int b, int x, int y, bool stays, int64_t bytes) {
-    tables.addPair(a, b, x, y, stays ? bytes : 0, stays ? 0 : bytes);
-  }
-
   void findProducts() {
     for (Operation &op : model.function.getBody().front())
       if (isa<FlopsOpInterface>(op))
@@ -104,57 +99,19 @@ private:
                              : 0;
       tables.addUnary(unit.variable, int(x), bytes);
     }
-    if (value.uses.size() == 1)
-      addUse(value, value.uses.front(), kept);
-    else if (value.variable >= 0)
-      addCopies(value);
-  }
-
-  void addUse(const ValueModel &value, const Use &use, bool kept) {
-    const Unit &unit = model.units[value.unit];
-    if (use.unit < 0) {
-      for (size_t x = 0; x < value.producedOf.size(); ++x)
-        tables.addUnary(
-            unit.variable, int(x),
-            outputBytes(value, value.produced[value.producedOf[x]]));
-      return;
-    }
-    const Unit &user = model.units[use.unit];
-    for (size_t x = 0; x < value.producedOf.size(); ++x)
-      for (size_t y = 0; y < user.space.strategies.size(); ++y)
-        addPair(unit.variable, user.variable, int(x), int(y), kept,
-                pathBytes(value, value.produced[value.producedOf[x]],
-                          requiredBy(use, int(y))));
-  }
-
-  /// A shared copy stays; each use takes the cheaper of two paths, as the costs
-  /// have it.
-  void addCopies(const ValueModel &value) {
-    for (auto [state, pair] : llvm::enumerate(value.states))
-      if (pair.copy >= 0)
-        tables.addUnary(value.variable, int(state),
-                        pathBytes(value, value.produced[pair.produced],
-                                  value.copies[pair.copy]));
-    for (const Use &use : value.uses)
-      for (auto [state, pair] : llvm::enumerate(value.states)) {
-        int from = value.produced[pair.produced];
-        int copy = pair.copy < 0 ? from : value.copies[pair.copy];
-        if (use.unit < 0) {
-          tables.addUnary(
-              value.variable, int(state),
-              std::max(outputBytes(value, from), outputBytes(value, copy)));
-          continue;
-        }
-        const Unit &user = model.units[use.unit];
-        for (size_t y = 0; y < user.space.strategies.size(); ++y) {
-          int wanted = requiredBy(use, int(y));
-          bool takesCopy = model.pathCost(value, copy, wanted) <
-                           model.pathCost(value, from, wanted);
-          addPair(value.variable, user.variable, int(state), int(y),
-                  budget.training,
-                  pathBytes(value, takesCopy ? copy : from, wanted));
-        }
-      }
+    // A shared copy stays.
+    if (value.uses.size() != 1 && value.variable >= 0)
+      for (auto [state, pair] : llvm::enumerate(value.states))
+        if (pair.copy >= 0)
+          tables.addUnary(value.variable, int(state),
+                          pathBytes(value, value.produced[pair.produced],
+                                    value.copies[pair.copy]));
+    bool keeps = value.uses.size() == 1 ? kept : budget.training;
+    addUses(value, [&](const Use &use, int variable, int x, int y, int from) {
+      int64_t bytes = pathBytes(value, from, requiredBy(use, y));
+      tables.addPair(variable, model.units[use.unit].variable, x, y,
+                     keeps ? bytes : 0, keeps ? 0 : bytes);
+    });
   }
 
   DenseMap<Operation *, int> position;

@@ -281,10 +281,12 @@ private:
                         (isKept(value) ? bytes : 0) +
                             times * excess(bytes, waiting));
     }
-    if (value.uses.size() == 1)
-      addUse(value, value.uses.front());
-    else if (value.variable >= 0)
-      addCopies(value, times);
+    if (value.uses.size() != 1 && value.variable >= 0)
+      for (size_t state = 0; state < value.states.size(); ++state)
+        addCopy(value, int(state), times);
+    addUses(value, [&](const Use &use, int variable, int x, int y, int from) {
+      addConversion(value, use, variable, x, y, from);
+    });
   }
 
   /// What is added to the cotangent of the value and waits for others. Returns
@@ -376,22 +378,6 @@ private:
     return first;
   }
 
-  void addUse(const ValueModel &value, const Use &use) {
-    const Unit &unit = model.units[value.unit];
-    if (use.unit < 0) {
-      for (size_t x = 0; x < value.producedOf.size(); ++x)
-        tables.addUnary(
-            unit.variable, int(x),
-            outputBytes(value, value.produced[value.producedOf[x]]));
-      return;
-    }
-    const Unit &user = model.units[use.unit];
-    for (size_t x = 0; x < value.producedOf.size(); ++x)
-      for (size_t y = 0; y < user.space.strategies.size(); ++y)
-        addConversion(value, use, unit.variable, int(x), int(y),
-                      value.produced[value.producedOf[x]]);
-  }
-
   /// A shared copy, and what is added to its cotangent `times` at a time.
   void addCopy(const ValueModel &value, int state, int times) {
     const ValueModel::State &pair = value.states[state];
@@ -411,33 +397,6 @@ private:
         sum += 2 * most; // gathered, for uses of both kinds
     }
     tables.addUnary(value.variable, state, sum);
-  }
-
-  /// A shared copy stays; each use takes the cheaper of two paths, as the costs
-  /// have it.
-  void addCopies(const ValueModel &value, int times) {
-    for (size_t state = 0; state < value.states.size(); ++state)
-      addCopy(value, int(state), times);
-    for (const Use &use : value.uses) {
-      for (auto [state, pair] : llvm::enumerate(value.states)) {
-        int from = value.produced[pair.produced];
-        int copy = pair.copy < 0 ? from : value.copies[pair.copy];
-        if (use.unit < 0) {
-          tables.addUnary(
-              value.variable, int(state),
-              std::max(outputBytes(value, from), outputBytes(value, copy)));
-          continue;
-        }
-        const Unit &user = model.units[use.unit];
-        for (size_t y = 0; y < user.space.strategies.size(); ++y) {
-          int wanted = requiredBy(use, int(y));
-          bool takesCopy = model.pathCost(value, copy, wanted) <
-                           model.pathCost(value, from, wanted);
-          addConversion(value, use, value.variable, int(state), int(y),
-                        takesCopy ? copy : from);
-        }
-      }
-    }
   }
 
   Lives lives;

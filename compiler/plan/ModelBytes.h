@@ -76,11 +76,52 @@ protected:
     return bytesOf(value, output) + pathBytes(value, layout, output);
   }
 
+  /// Adds the outputs that are made of the value. For every other use calls
+  /// `convert(use, variable, x, y, from)` for each x of `variable`, which gives
+  /// the value or is its shared copies, and each strategy y of the reader: that
+  /// is converted from layout `from`. Each use takes the value or the copy,
+  /// what is cheaper, as the costs have it.
+  template <typename Convert>
+  void addUses(const ValueModel &value, Convert convert) {
+    if (value.uses.size() == 1) {
+      for (size_t x = 0; x < value.producedOf.size(); ++x) {
+        int from = value.produced[value.producedOf[x]];
+        addUse(value, value.uses.front(), model.units[value.unit].variable,
+               int(x), from, from, convert);
+      }
+    } else if (value.variable >= 0) {
+      for (const Use &use : value.uses)
+        for (auto [state, pair] : llvm::enumerate(value.states)) {
+          int from = value.produced[pair.produced];
+          int copy = pair.copy < 0 ? from : value.copies[pair.copy];
+          addUse(value, use, value.variable, int(state), from, copy, convert);
+        }
+    }
+  }
+
   Model &model;
   const PlanBudget &budget;
   MemoryTables tables;
 
 private:
+  template <typename Convert>
+  void addUse(const ValueModel &value, const Use &use, int variable, int x,
+              int from, int copy, Convert convert) {
+    if (use.unit < 0) {
+      tables.addUnary(
+          variable, x,
+          std::max(outputBytes(value, from), outputBytes(value, copy)));
+      return;
+    }
+    size_t strategies = model.units[use.unit].space.strategies.size();
+    for (size_t y = 0; y < strategies; ++y) {
+      int wanted = requiredBy(use, int(y));
+      bool takesCopy = copy != from && model.pathCost(value, copy, wanted) <
+                                           model.pathCost(value, from, wanted);
+      convert(use, variable, x, int(y), takesCopy ? copy : from);
+    }
+  }
+
   llvm::DenseMap<std::tuple<int, int, int>, int64_t> paths;
 };
 
