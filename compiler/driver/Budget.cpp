@@ -408,12 +408,13 @@ std::optional<BudgetSearch::Planned> BudgetSearch::layoutsWithin(int64_t bytes,
     if (key.first == zero && other.bytes == found.bytes)
       found.layouts = std::min(found.layouts, other.layouts);
   for (size_t index = 0; index < choices.size(); ++index)
-    if ((choices[index].again || choices[index].bounded) &&
+    if ((choices[index].again ||
+         (choices[index].bounded && choices[index].zero == zero)) &&
         sameLayouts(choices[index].plan, *plan))
       found.layouts = std::min(found.layouts, index);
   if (found.layouts == choices.size())
-    add({std::move(*plan), *freeOptions, "layouts for the budget", false,
-         most});
+    add({std::move(*plan), *freeOptions, "layouts for the budget", false, most,
+         false, zero});
   else if (!choices[found.layouts].bounded && choices[found.layouts].limit &&
            choices[found.layouts].limit < most)
     // The same layouts, proven for more bytes.
@@ -528,15 +529,17 @@ void BudgetSearch::tryBounded(int zero) {
       plans->within(budgetOf(limit, request, zero, true), kindOf(zero, true));
   if (failed(plan))
     return;
-  boundedCosts[zero] = plan->bytes <= limit ? plan->cost : plan::kIllegal;
+  boundedCosts[zero] = plan->bytes <= limit ? plan->lowerBound : plan::kIllegal;
   if (plan->bytes > limit)
     return;
   size_t index = 0;
-  while (index < choices.size() && !sameLayouts(choices[index].plan, *plan))
+  while (index < choices.size() &&
+         !((choices[index].again || choices[index].zero == zero) &&
+           sameLayouts(choices[index].plan, *plan)))
     ++index;
   if (index == choices.size())
     add({std::move(*plan), *freeOptions, "layouts for the budget", false, limit,
-         true});
+         true, zero});
   if (auto pair = makePair(index, zero))
     searchPair(*pair);
 }

@@ -42,7 +42,8 @@ struct BudgetLayouts {
   bool again = false;        ///< `options` alone give the plan once more
   /// Of a plan within so many bytes of the planner's model; else 0.
   int64_t limit = 0;
-  bool bounded = false; ///< by the model that bounds what a program takes
+  bool bounded = false; ///< by the sum that bounds what a program takes
+  int zero = 0;         ///< the stage that the sum is for
 };
 
 /// A program that was tried.
@@ -143,8 +144,8 @@ private:
   std::set<std::tuple<size_t, int, int64_t>> searched;
   /// Of pairs that were made: what the program takes that keeps everything.
   std::map<std::pair<size_t, int>, plan::Time> leastTimes;
-  /// By stage, what the cheapest layouts cost whose bound is within the budget;
-  /// kIllegal: there are none.
+  /// By stage, a lower bound on the cost of layouts whose bound of bytes is
+  /// within the budget; kIllegal: there are none.
   std::map<int, plan::Time> boundedCosts;
   std::string unsearched; ///< why layouts were not searched, "" if they were
   /// The program with the fewest bytes, and its largest tensors if none fits.

@@ -310,6 +310,11 @@ FailureOr<plan::Plan> Compilation::makePlan(Axes axes) {
 }
 
 FailureOr<plan::Plan> Compilation::givenPlan(Axes axes) {
+  if (!request.pins.empty())
+    return stages.fail(
+               kUsage, "usage",
+               "--pin chooses a plan and --plan takes one: give one of them"),
+           failure();
   llvm::StringRef text = request.plan;
   if (text.consume_front("random:")) {
     uint64_t seed;
@@ -320,11 +325,6 @@ FailureOr<plan::Plan> Compilation::givenPlan(Axes axes) {
              failure();
     return plan::randomPlan(*module, axes, seed);
   }
-  if (!request.pins.empty())
-    return stages.fail(
-               kUsage, "usage",
-               "--pin chooses a plan and --plan takes one: give one of them"),
-           failure();
   std::ifstream file(request.plan);
   if (!file)
     return stages.fail(kBadInput, "input",

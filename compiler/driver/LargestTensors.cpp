@@ -22,14 +22,14 @@ static int64_t localBytes(const Artifact &artifact,
 /// Names a value of the arena. Gradients that are summed together lie in one
 /// buffer; a gradient of its own has the name of its parameter.
 static ResidentTensor describe(Value home, int64_t bytes,
-                               const std::set<std::string> &parameters) {
+                               const std::set<std::string> &trainable) {
   std::string name = plan::valueName(home);
   Operation *op = home.getDefiningOp();
   auto sum = op && joinsInPlace(op) && op->hasOneUse()
                  ? dyn_cast<spmd::AllReduceOp>(*op->user_begin())
                  : spmd::AllReduceOp();
   if (!sum || sum.getPhase() == "forward")
-    return {name, parameters.count(name) ? "gradient" : "value", bytes};
+    return {name, trainable.count(name) ? "gradient" : "value", bytes};
   std::string last;
   op->getLoc()->walk([&](Location part) {
     auto named = dyn_cast<NameLoc>(part);
@@ -44,7 +44,7 @@ static ResidentTensor describe(Value home, int64_t bytes,
 
 /// The values of the arena that are needed at the step which needs most.
 static std::vector<ResidentTensor>
-peakValues(func::FuncOp function, const std::set<std::string> &parameters) {
+peakValues(func::FuncOp function, const std::set<std::string> &trainable) {
   BufferPlan plan(function);
   SmallVector<Value> homes;
   std::map<int64_t, int64_t> changes; // of the bytes in use, by step
@@ -70,7 +70,7 @@ peakValues(func::FuncOp function, const std::set<std::string> &parameters) {
   std::vector<ResidentTensor> tensors;
   for (Value home : homes)
     if (auto [first, last] = plan.life(home); first <= peak && peak <= last)
-      tensors.push_back(describe(home, plan.place(home)->bytes, parameters));
+      tensors.push_back(describe(home, plan.place(home)->bytes, trainable));
   return tensors;
 }
 
@@ -96,9 +96,10 @@ joined(const std::vector<ResidentTensor> &tensors) {
 std::vector<ResidentTensor>
 mtp::largestTensors(ModuleOp module, const Artifact &artifact, size_t most) {
   std::vector<ResidentTensor> tensors;
-  std::set<std::string> parameters;
+  std::set<std::string> trainable;
   for (const Parameter &parameter : artifact.parameters) {
-    parameters.insert(parameter.name);
+    if (parameter.trainable)
+      trainable.insert(parameter.name);
     tensors.push_back({parameter.name,
                        parameter.state.empty() ? "parameter" : parameter.state,
                        localBytes(artifact, parameter.layout)});
@@ -117,7 +118,7 @@ mtp::largestTensors(ModuleOp module, const Artifact &artifact, size_t most) {
   if (largest)
     llvm::append_range(
         tensors, peakValues(module.lookupSymbol<func::FuncOp>(largest->name),
-                            parameters));
+                            trainable));
   tensors = joined(tensors);
   llvm::stable_sort(
       tensors, [](const auto &a, const auto &b) { return a.bytes > b.bytes; });

@@ -182,7 +182,8 @@ std::vector<Question> Explainer::questions() const {
 
 std::string Explainer::neededText(const Marginal &marginal) const {
   return "needs at least " + std::to_string(marginal.neededBytes) +
-         " bytes a rank, the limit of layouts is " + std::to_string(plan.limit);
+         " bytes a rank by the planner's sum, the limit is " +
+         std::to_string(plan.limit);
 }
 
 Explainer::Verdict Explainer::verdict(const Marginal &marginal) const {

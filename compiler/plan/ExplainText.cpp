@@ -196,7 +196,9 @@ std::string explainText(const Plan &plan) {
   if (plan.limit)
     os << "  layouts are the cheapest within " << plan.limit
        << " bytes a rank by the planner's sum, of which they take "
-       << plan.bytes << "; all that is compared with them fits, too\n";
+       << plan.bytes
+       << "; so are all that are compared with them, but whether their program "
+          "fits is counted when it is made\n";
   for (const std::string &note : plan.notes)
     os << "  " << note << "\n";
   Lines stored, weights, values;

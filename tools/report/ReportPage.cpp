@@ -58,8 +58,14 @@ std::string facts(const Artifact &artifact, const json &plan) {
   add("cost_us", "predicted time, forward and backward");
   bool proven = plan.contains("cost_us") && plan.contains("lower_bound_us") &&
                 plan["cost_us"] == plan["lower_bound_us"];
-  add("lower_bound_us",
-      proven ? "lower bound: the plan is proven optimal" : "lower bound");
+  std::string bound =
+      proven ? "lower bound: the plan is proven optimal" : "lower bound";
+  if (json within = plan.value("certificate", json::object())
+                        .value("within_bytes", json());
+      within.is_number())
+    bound += " among layouts within " + within.dump() +
+             " bytes by the planner's sum";
+  add("lower_bound_us", bound);
   add("all_replicated_us", "everything on every rank");
   add("megatron_us", "Megatron's plan");
   Footprint footprint = footprintOf(artifact);
