@@ -15,8 +15,6 @@
 using namespace mlir;
 using namespace mtp;
 
-/// The axis over which ZeRO cuts.
-static constexpr StringLiteral kDataAxis = "dp";
 static constexpr size_t kNamedTensors = 5;
 /// More bytes than any model has.
 static constexpr int64_t kUnlimited = int64_t(1) << 59;
@@ -103,8 +101,6 @@ BudgetSearch::addLayouts(ArrayRef<std::pair<std::string, int64_t>> axes,
   add({std::move(*first), options, layoutsText(options), true});
   this->axes = axes.vec();
   freeOptions = options;
-  if (options.sequenceParallel)
-    return success();
   return success();
 }
 
@@ -123,7 +119,7 @@ void BudgetSearch::addSmallerLayouts() {
     addOther();
   }
   bool splits = llvm::any_of(*axes, [](const auto &axis) {
-    return axis.first != kDataAxis && axis.second > 1;
+    return axis.first != plan::kDataAxis && axis.second > 1;
   });
   other.sequenceParallel = true;
   if (splits)
@@ -166,7 +162,7 @@ std::vector<int> BudgetSearch::stages() const {
     return {0};
   bool isFree = request.train->zero == 0 &&
                 llvm::any_of(choices[0].plan.axes, [](const auto &axis) {
-                  return axis.first == kDataAxis && axis.second > 1;
+                  return axis.first == plan::kDataAxis && axis.second > 1;
                 });
   return isFree ? std::vector<int>{0, 1, 2, 3}
                 : std::vector<int>{request.train->zero};
@@ -382,6 +378,16 @@ static bool sameLayouts(const plan::Plan &a, const plan::Plan &b) {
   return same(a.arguments, b.arguments) && same(a.ops, b.ops);
 }
 
+/// The first of the choices that has the layouts of `plan` and isn't held to an
+/// estimate or to the sum of another stage; choices.size(): none.
+size_t BudgetSearch::knownLayouts(const plan::Plan &plan, int zero) const {
+  auto known = llvm::find_if(choices, [&](const BudgetLayouts &choice) {
+    return (choice.again || (choice.bounded && choice.zero == zero)) &&
+           sameLayouts(choice.plan, plan);
+  });
+  return size_t(known - choices.begin());
+}
+
 /// The cheapest layouts within `bytes`. If nothing is as small, the cheapest of
 /// the smallest.
 std::optional<BudgetSearch::Planned> BudgetSearch::layoutsWithin(int64_t bytes,
@@ -407,11 +413,7 @@ std::optional<BudgetSearch::Planned> BudgetSearch::layoutsWithin(int64_t bytes,
   for (const auto &[key, other] : planned)
     if (key.first == zero && other.bytes == found.bytes)
       found.layouts = std::min(found.layouts, other.layouts);
-  for (size_t index = 0; index < choices.size(); ++index)
-    if ((choices[index].again ||
-         (choices[index].bounded && choices[index].zero == zero)) &&
-        sameLayouts(choices[index].plan, *plan))
-      found.layouts = std::min(found.layouts, index);
+  found.layouts = std::min(found.layouts, knownLayouts(*plan, zero));
   if (found.layouts == choices.size())
     add({std::move(*plan), *freeOptions, "layouts for the budget", false, most,
          false, zero});
@@ -532,11 +534,7 @@ void BudgetSearch::tryBounded(int zero) {
   boundedCosts[zero] = plan->bytes <= limit ? plan->lowerBound : plan::kIllegal;
   if (plan->bytes > limit)
     return;
-  size_t index = 0;
-  while (index < choices.size() &&
-         !((choices[index].again || choices[index].zero == zero) &&
-           sameLayouts(choices[index].plan, *plan)))
-    ++index;
+  const size_t index = knownLayouts(*plan, zero);
   if (index == choices.size())
     add({std::move(*plan), *freeOptions, "layouts for the budget", false, limit,
          true, zero});
@@ -550,7 +548,7 @@ void BudgetSearch::tryBounded(int zero) {
 /// between the least and the most, from the fastest on, until one fits.
 void BudgetSearch::searchLayouts(int zero) {
   tryBounded(zero);
-  const int64_t begin = plans ? plans->work() : 0;
+  const int64_t begin = plans->work();
   LayoutPoint least = tryLimit(1, zero);
   if (!least.bytes)
     return;

@@ -113,6 +113,7 @@ private:
     size_t layouts;
     int64_t bytes;
   };
+  size_t knownLayouts(const plan::Plan &plan, int zero) const;
   std::optional<Planned> layoutsWithin(int64_t bytes, int zero);
   /// Layouts that were planned within a limit, and their program.
   struct LayoutPoint {

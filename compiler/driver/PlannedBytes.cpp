@@ -7,9 +7,6 @@
 using namespace mlir;
 using namespace mtp;
 
-/// The axis over which ZeRO cuts.
-static constexpr StringLiteral kDataAxis = "dp";
-
 /// The block of a parameter, its gradient and its states.
 static int64_t parameterBytes(Operation *op, const Layout &layout,
                               const MeshShape &mesh,
@@ -19,7 +16,7 @@ static int64_t parameterBytes(Operation *op, const Layout &layout,
   if (!train || !op->hasAttr(training::names::trainable))
     return whole;
   int64_t cut = whole;
-  SmallVector<int, 2> axes = mesh.find(kDataAxis);
+  SmallVector<int, 2> axes = mesh.find(plan::kDataAxis);
   if (train->zero > 0 && axes.size() == 1)
     if (auto less = training::cutOverAxis(layout, info.shape, axes[0], mesh))
       cut = plan::arenaBytes(info, *less, mesh);

@@ -38,6 +38,9 @@
 
 namespace mtp::plan {
 
+/// The axis over which ZeRO cuts.
+inline constexpr llvm::StringLiteral kDataAxis = "dp";
+
 /// A budget of a plan's bytes.
 struct PlanBudget {
   int64_t bytes = 0; ///< INT64_MAX: none, but Plan::bytes is wanted

@@ -16,8 +16,6 @@ namespace mtp::plan {
 /// Of parts of a step that are there whatever the layouts, when training: the
 /// learning rate and the like, and of each parameter its part of the norm.
 static constexpr int64_t kStepBytes = 1024, kNormBytes = 128;
-/// The axis over which ZeRO cuts.
-static constexpr StringLiteral kDataAxis = "dp";
 
 /// Ops whose gradient, or whose own, has a constant of the size of an operand.
 static bool hasWholeZeros(Operation *op) {

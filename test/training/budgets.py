@@ -116,6 +116,14 @@ def a_budget_only_changes_what_it_must(runner, folder):
     free = {"layouts": "weights split", "zero": 0, "sequence_parallel": False, "recompute": "none", "recompute_segments": 0}
     if chosen([], bytes_needed) != free:
         raise Failure(f"{chosen([], bytes_needed)} where all fits")
+    for share, is_known in ((0.92, True), (0.69, False)):
+        given = int(bytes_needed * share)
+        budget = compiled(runner, model, folder, [*mesh, "--train", "--loss", LOSS, "--memory-budget", str(given)])["budget"]
+        zero = budget["chosen"]["zero"]
+        bounds = [t["bound"] for t in budget["tried"]
+                  if t.get("sum") == "bound" and t["zero"] == zero and t["bytes"] <= t["bound"] <= given]
+        if bool(bounds) != is_known or (budget["bounded_cost_us"] is not None) != is_known:
+            raise Failure(f"bounds {bounds} within {given}: {budget['bounded_cost_us']}")
     if chosen(["--recompute", "none"], bytes_needed - 1)["recompute"] != "none":
         raise Failure("--recompute none recomputes")
     if chosen(["--zero", "1"], bytes_needed)["zero"] != 1 or not chosen(["--sequence-parallel"], bytes_needed)["sequence_parallel"]:
