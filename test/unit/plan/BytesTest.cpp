@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "BytesFixture.h"
 #include "ModelFile.h"
+#include "ModuleText.h"
 
 #include <filesystem>
 
@@ -17,15 +18,9 @@ using namespace mtp::plan;
 
 namespace {
 
-/// Writes a module as text.
-class Writer {
+class Writer : public ModuleText {
 public:
   using Shape = std::vector<int>;
-  struct Value {
-    std::string name;
-    Shape shape;
-    std::string element = "f32";
-  };
 
   Value input(const std::string &name, Shape shape,
               const std::string &element = "f32") {
@@ -35,30 +30,8 @@ public:
     return value;
   }
   Value parameter(Shape shape) {
-    std::string name = "w" + std::to_string(next++);
-    Value value{"%" + name, std::move(shape)};
-    int64_t bytes = 4;
-    for (int extent : value.shape)
-      bytes *= extent;
-    initializers +=
-        "mtp.initializer @" + name + " : " + type(value) +
-        " {file = \"m\", offset = 0 : i64, bytes = " + std::to_string(bytes) +
-        " : i64, parameter}\n";
-    body +=
-        value.name + " = mtp.parameter @" + name + " : " + type(value) + "\n";
-    return value;
-  }
-  Value op(const std::string &kind, const std::vector<Value> &operands,
-           Shape shape, const std::string &more = "") {
-    Value result{"%v" + std::to_string(next++), std::move(shape)};
-    std::string names, types;
-    for (const Value &operand : operands) {
-      names += (names.empty() ? " " : ", ") + operand.name;
-      types += (types.empty() ? "" : ", ") + type(operand);
-    }
-    body += result.name + " = mtp." + kind + names + more + " : (" + types +
-            ") -> " + type(result) + "\n";
-    return result;
+    return ModuleText::parameter("w" + std::to_string(next++),
+                                 std::move(shape));
   }
   Value gatherElements(const Value &x, const Value &index) {
     Value result{"%v" + std::to_string(next++), index.shape};
@@ -87,14 +60,7 @@ public:
   }
 
 private:
-  static std::string type(const Value &value) {
-    std::string text = "tensor<";
-    for (int extent : value.shape)
-      text += std::to_string(extent) + "x";
-    return text + value.element + ">";
-  }
-  std::string inputs, initializers, body;
-  int next = 0;
+  std::string inputs;
 };
 
 struct SumTest : BytesTest {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The mtp authors
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "PlanFixture.h"
+#include "ModuleText.h"
 
 #include "compiler/plan/Pins.h"
 
@@ -13,8 +14,7 @@ using namespace mlir;
 namespace mtp::plan {
 namespace {
 
-/// Writes a module as text.
-class GptWriter {
+class GptWriter : ModuleText {
 public:
   explicit GptWriter(const GptOptions &options) : o(options) {}
 
@@ -56,49 +56,7 @@ public:
   }
 
 private:
-  struct Value {
-    std::string name;
-    std::vector<int> shape;
-    std::string element = "f32";
-  };
-
-  static std::string type(const Value &value) {
-    std::string text = "tensor<";
-    for (int extent : value.shape)
-      text += std::to_string(extent) + "x";
-    return text + value.element + ">";
-  }
   std::vector<int> hidden(int last) { return {o.batch, o.sequence, last}; }
-
-  Value parameter(const std::string &name, std::vector<int> shape) {
-    Value value{"%" + name, std::move(shape)};
-    if (known.insert(name).second) {
-      int64_t bytes = 4;
-      for (int extent : value.shape)
-        bytes *= extent;
-      initializers +=
-          "mtp.initializer @" + name + " : " + type(value) +
-          " {file = \"m\", offset = 0 : i64, bytes = " + std::to_string(bytes) +
-          " : i64, parameter}\n";
-      body +=
-          value.name + " = mtp.parameter @" + name + " : " + type(value) + "\n";
-    }
-    return value;
-  }
-
-  Value op(const std::string &kind, const std::vector<Value> &operands,
-           std::vector<int> shape, const std::string &attributes = "") {
-    Value result{"%v" + std::to_string(next++), std::move(shape)};
-    std::string names, types;
-    for (const Value &operand : operands) {
-      names += (names.empty() ? " " : ", ") + operand.name;
-      types += (types.empty() ? "" : ", ") + type(operand);
-    }
-    body += result.name + " = mtp." + kind + names + attributes + " : (" +
-            types + ") -> " + type(result) + " loc(\"" + kind +
-            std::to_string(next) + "\")\n";
-    return result;
-  }
 
   Value gather(const Value &table, const Value &ids) {
     Value result{"%v" + std::to_string(next++),
@@ -139,9 +97,6 @@ private:
   }
 
   const GptOptions &o;
-  std::string initializers, body;
-  std::set<std::string> known;
-  int next = 0;
 };
 
 std::vector<std::pair<std::string, int64_t>> axesOf(const std::string &mesh) {
